@@ -1,0 +1,1 @@
+//! Numbers and layouts that both sides of a trap agree on.

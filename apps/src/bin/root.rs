@@ -1,0 +1,2 @@
+//! Root task.
+fn main() {}

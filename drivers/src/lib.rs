@@ -1,0 +1,1 @@
+//! Network drivers as plain state machines over Mmio and a DMA region.

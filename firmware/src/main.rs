@@ -1,0 +1,2 @@
+//! Machine-mode SBI firmware.
+fn main() {}

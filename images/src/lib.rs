@@ -1,0 +1,1 @@
+//! Turns a manifest into a bootable image.

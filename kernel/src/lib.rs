@@ -1,0 +1,1 @@
+//! The Wakeline microkernel: seL4's ABI with user-interrupt objects.

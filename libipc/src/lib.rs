@@ -1,0 +1,1 @@
+//! Asynchronous IPC over shared rings woken by user interrupts.

@@ -1,0 +1,1 @@
+//! Client side of the network-protocol server.

@@ -1,0 +1,2 @@
+//! Bare-metal conformance programs for the virtual SoC.
+fn main() {}

@@ -1,0 +1,64 @@
+//! The device model: what a device is and the only door it has to the rest of the machine.
+//!
+//! A device holds no reference to RAM, harts or other devices. Everything it may do outside itself goes through [`Context`],
+//! so that a device can be tested with a context of the test's own, without a machine.
+
+use crate::time::SimTime;
+
+/// Why a bus access was refused. The hart turns it into a load or store access fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusError {
+    /// Nothing is mapped at the address.
+    Unmapped,
+    /// The device does not take accesses of this size or alignment.
+    Size,
+    /// The device refuses the access (for example a DMA address outside RAM).
+    Refused,
+}
+
+/// A device's door to the machine.
+pub trait Context {
+    /// Simulated time of the access or event being handled.
+    fn now(&self) -> SimTime;
+    /// Asks for [`Device::event`] with `token` after `delay`. There is no cancelling: a device that changes its mind
+    /// ignores stale tokens.
+    fn schedule(&mut self, delay: SimTime, token: u64);
+    /// Sets the level of interrupt line `line` (0-based index into the lines that the board gave the device).
+    fn irq(&mut self, line: usize, level: bool);
+    /// Copies RAM to `buf`. Errors: [`BusError::Refused`] if any byte lies outside RAM.
+    fn dma_read(&mut self, paddr: u64, buf: &mut [u8]) -> Result<(), BusError>;
+    /// Copies `bytes` to RAM, coherent with all harts (decoded code, caches). Errors as [`Context::dma_read`].
+    fn dma_write(&mut self, paddr: u64, bytes: &[u8]) -> Result<(), BusError>;
+    /// Sets or clears `mip` bit `bit` of hart `hart`; only interrupt controllers and timers use it. Unknown harts are ignored.
+    fn hart_line(&mut self, hart: usize, bit: u32, level: bool);
+    /// Asks the machine to stop with `exit`.
+    fn stop(&mut self, exit: Exit);
+    /// One byte for the machine's console.
+    fn console(&mut self, byte: u8);
+}
+
+/// How the guest asked the machine to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Power off with this exit code.
+    Code(u32),
+    /// Reset asked for.
+    Reset,
+}
+
+/// A memory-mapped device.
+pub trait Device {
+    /// Reads `size` bytes (1, 2, 4 or 8; naturally aligned) at byte offset `offset` of the device's window.
+    fn read(&mut self, cx: &mut dyn Context, offset: u64, size: u8) -> Result<u64, BusError>;
+    /// Writes the low `size` bytes of `value`, as [`Device::read`].
+    fn write(&mut self, cx: &mut dyn Context, offset: u64, size: u8, value: u64) -> Result<(), BusError>;
+    /// A time asked for by [`Context::schedule`] has come.
+    fn event(&mut self, cx: &mut dyn Context, token: u64) {
+        let _ = (cx, token);
+    }
+    /// Extra core cycles that one register access takes in timed mode, beyond the bus path of `reference` section 6
+    /// (`docs/timing.md`); 1 for on-chip devices, 20 behind an AXI interconnect.
+    fn latency_cycles(&self) -> u64 {
+        1
+    }
+}

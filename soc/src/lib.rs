@@ -1,0 +1,3 @@
+//! The deterministic virtual SoC.
+pub mod device;
+pub mod time;

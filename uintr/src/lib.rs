@@ -1,0 +1,1 @@
+//! User-interrupt instructions, CSRs and UINTC formats as typed calls.

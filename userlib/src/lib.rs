@@ -1,0 +1,1 @@
+//! Typed seL4 capabilities and system calls, program start, heap, console.
