@@ -1,0 +1,48 @@
+# Names for cargo commands, and nothing else. `make help` lists them.
+# Needs rustup, make and a C linker; rustup reads rust-toolchain.toml and installs the toolchain on first use.
+
+GUEST := riscv64imac-unknown-none-elf
+# What runs on the guest target only; everything else is checked with the workspace on the host.
+GUEST_PACKAGES := -p kernel -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest
+
+.DEFAULT_GOAL := help
+.PHONY: help run test fmt fmt-check lint doc unit loom miri bench-check toolchain clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: toolchain ## the main job: build the images, run every experiment on the soc, print the tables
+	cargo run --release -p bench -- tour
+
+test: fmt-check lint loom unit ## every check: format, lints, models of the races, host and guest tests
+
+fmt: toolchain ## format all code
+	cargo fmt --all
+
+fmt-check: toolchain
+	cargo fmt --all --check
+
+lint: toolchain ## clippy, warnings are errors: the workspace for the host, the guest programs for the guest
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --release --target $(GUEST) $(GUEST_PACKAGES) -- -D warnings
+
+doc: toolchain ## the documentation of every package, target/doc/
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+unit: toolchain ## unit tests, and the tests that boot images on the soc
+	cargo test --workspace
+
+loom: toolchain ## every interleaving of ring, bell and executor
+	RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p libipc --test loom
+
+miri: ## undefined behaviour, on nightly (optional)
+	cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib
+
+bench-check: toolchain ## exact cycle counts against the stored tables (UPDATE=1 stores the new ones)
+	cargo test --release -p bench --test shape -- --nocapture
+
+toolchain:
+	@rustup target list --installed | grep -qx $(GUEST) || rustup target add $(GUEST)
+
+clean: ## remove everything that was built
+	cargo clean
