@@ -1,1 +1,8 @@
-//! User-interrupt instructions, CSRs and UINTC formats as typed calls.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), no_std)]
+
+pub mod csr;
+pub mod entry;
+pub mod format;
+pub mod insn;
+pub mod uintc;

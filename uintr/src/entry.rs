@@ -1,0 +1,192 @@
+//! User-interrupt entry: two handlers, both correct whether the interrupt is a level or a latch.
+//!
+//! The order is the same in both: clear the latch (`uip.USIP`), *then* read and clear the pending bits. The other order
+//! would lose a send that falls between the two on hardware where only software clears the latch. A read of zero bits is
+//! legal and harmless.
+//!
+//! * [`collect`]: ORs the bits into a word of the program and returns. Three registers are touched, so an interrupt costs
+//!   a dozen instructions; the program looks at the word when it likes. This is what an executor wants.
+//! * [`call`]: saves all caller-saved integer registers on an aligned frame and calls a function with the bits.
+//!
+//! `uscratch` holds the word's or the function's address, so that each thread has its own. Neither handler touches
+//! floating-point registers (guests are soft-float), and both leave user interrupts disabled until `uret`.
+//!
+//! What a function under [`call`] may do is what a signal handler may do: no allocation, no lock of the interrupted code,
+//! no panic; set atomic flags, nothing more.
+
+use core::sync::atomic::AtomicU64;
+
+#[cfg(target_arch = "riscv64")]
+use crate::csr::{UIE, USCRATCH, USTATUS, UTVEC};
+
+/// Makes this thread's user interrupts OR their bits into `word`, and enables them in `uie` and `ustatus`.
+///
+/// The word is written by the handler of this thread between any two instructions; take it with `swap`.
+pub fn collect(word: &'static AtomicU64) {
+    install::<Collect>(core::ptr::from_ref(word).addr());
+}
+
+/// Makes this thread's user interrupts call `handler` with their bits, and enables them in `uie` and `ustatus`.
+///
+/// # Safety
+/// `handler` runs between any two instructions of this thread: it must not panic, allocate, take a lock or borrow
+/// anything that the interrupted code may hold.
+pub unsafe fn call(handler: extern "C" fn(bits: u64)) {
+    install::<Call>(handler as usize);
+}
+
+/// Stops user interrupts of this thread: disables them in `ustatus` and `uie` and forgets the handler.
+pub fn remove() {
+    #[cfg(target_arch = "riscv64")]
+    // SAFETY: after the first two instructions no handler runs any more; the third is the reset value.
+    unsafe {
+        core::arch::asm!(
+            "csrci {ustatus}, 1",
+            "csrci {uie}, 1",
+            "csrw {uscratch}, x0",
+            ustatus = const USTATUS,
+            uie = const UIE,
+            uscratch = const USCRATCH,
+        )
+    }
+}
+
+trait Handler {
+    /// What goes to `utvec`: 4-byte aligned, hence direct mode.
+    fn address() -> usize;
+}
+
+struct Collect;
+struct Call;
+
+fn install<H: Handler>(scratch: usize) {
+    let handler = H::address();
+    #[cfg(target_arch = "riscv64")]
+    // SAFETY: user interrupts are off while the two words are set, so no handler sees one without the other. Handler and
+    // word live as long as the program (`'static`, code).
+    unsafe {
+        core::arch::asm!(
+            "csrci {ustatus}, 1",
+            "csrw {uscratch}, {scratch}",
+            "csrw {utvec}, {handler}",
+            "csrsi {uie}, 1",
+            "csrsi {ustatus}, 1",
+            scratch = in(reg) scratch,
+            handler = in(reg) handler,
+            ustatus = const USTATUS,
+            uie = const UIE,
+            uscratch = const USCRATCH,
+            utvec = const UTVEC,
+        )
+    }
+    #[cfg(not(target_arch = "riscv64"))]
+    let _ = (handler, scratch);
+}
+
+#[cfg(target_arch = "riscv64")]
+mod riscv {
+    use super::{Call, Collect, Handler};
+    use crate::csr::{UIP, USCRATCH};
+
+    impl Handler for Collect {
+        fn address() -> usize {
+            collect_entry as *const () as usize
+        }
+    }
+
+    impl Handler for Call {
+        fn address() -> usize {
+            call_entry as *const () as usize
+        }
+    }
+
+    // The psABI has no red zone and keeps sp 16-byte aligned at every instruction, so a frame may be pushed anywhere.
+    #[unsafe(naked)]
+    unsafe extern "C" fn collect_entry() {
+        core::arch::naked_asm!(
+            ".balign 4",
+            "addi sp, sp, -16",
+            "sd   t0, 0(sp)",
+            "sd   t1, 8(sp)",
+            "csrci {uip}, 1",
+            ".insn r 0x7b, 6, 1, t0, x0, x0", // t0 = uipi.read
+            "csrr t1, {uscratch}",
+            ".option push",
+            ".option arch, +a", // module-level assembly does not inherit the target's features
+            "amoor.d.aqrl x0, t0, (t1)",
+            ".option pop",
+            "ld   t0, 0(sp)",
+            "ld   t1, 8(sp)",
+            "addi sp, sp, 16",
+            ".insn i 0x73, 0, x0, x0, 2", // uret
+            uip = const UIP,
+            uscratch = const USCRATCH,
+        )
+    }
+
+    #[unsafe(naked)]
+    unsafe extern "C" fn call_entry() {
+        core::arch::naked_asm!(
+            ".balign 4",
+            "addi sp, sp, -128",
+            "sd   ra,   0(sp)",
+            "sd   t0,   8(sp)",
+            "sd   t1,  16(sp)",
+            "sd   t2,  24(sp)",
+            "sd   a0,  32(sp)",
+            "sd   a1,  40(sp)",
+            "sd   a2,  48(sp)",
+            "sd   a3,  56(sp)",
+            "sd   a4,  64(sp)",
+            "sd   a5,  72(sp)",
+            "sd   a6,  80(sp)",
+            "sd   a7,  88(sp)",
+            "sd   t3,  96(sp)",
+            "sd   t4, 104(sp)",
+            "sd   t5, 112(sp)",
+            "sd   t6, 120(sp)",
+            "csrci {uip}, 1",
+            ".insn r 0x7b, 6, 1, a0, x0, x0", // a0 = uipi.read
+            "csrr t0, {uscratch}",
+            "jalr t0",
+            "ld   ra,   0(sp)",
+            "ld   t0,   8(sp)",
+            "ld   t1,  16(sp)",
+            "ld   t2,  24(sp)",
+            "ld   a0,  32(sp)",
+            "ld   a1,  40(sp)",
+            "ld   a2,  48(sp)",
+            "ld   a3,  56(sp)",
+            "ld   a4,  64(sp)",
+            "ld   a5,  72(sp)",
+            "ld   a6,  80(sp)",
+            "ld   a7,  88(sp)",
+            "ld   t3,  96(sp)",
+            "ld   t4, 104(sp)",
+            "ld   t5, 112(sp)",
+            "ld   t6, 120(sp)",
+            "addi sp, sp, 128",
+            ".insn i 0x73, 0, x0, x0, 2", // uret
+            uip = const UIP,
+            uscratch = const USCRATCH,
+        )
+    }
+}
+
+#[cfg(not(target_arch = "riscv64"))]
+mod host {
+    use super::{Call, Collect, Handler};
+
+    // No interrupt ever arrives here, so there is no handler to name.
+    impl Handler for Collect {
+        fn address() -> usize {
+            0
+        }
+    }
+
+    impl Handler for Call {
+        fn address() -> usize {
+            0
+        }
+    }
+}
