@@ -1,1 +1,7 @@
-//! One file per published experiment.
+#![doc = include_str!("../README.md")]
+
+pub mod figure;
+pub mod progress;
+pub mod published;
+pub mod results;
+pub mod table;
