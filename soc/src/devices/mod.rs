@@ -1,0 +1,1 @@
+//! The devices of the board, one file each.

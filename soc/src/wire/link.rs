@@ -1,0 +1,255 @@
+//! A full-duplex Ethernet link: two independent lanes with a rate, a delay and, if wanted, seeded loss and damage.
+//!
+//! A frame of n bytes occupies its lane for (n + 24) byte times: 8 of preamble and start delimiter, n, 4 of check sequence, 12 of
+//! inter-frame gap (IEEE 802.3). At 1 Gb/s a byte takes 8 ns. The last bit arrives 12 byte times before the lane is free again.
+//!
+//! The NIC model owns its link and drives it: after anything happened it calls [`Link::advance`], which runs the far end up to
+//! the present and says when to call again.
+
+use std::collections::VecDeque;
+
+use super::random::Random;
+use super::{FCS_BYTES, MIN_FRAME_BYTES, Next, Peer};
+use crate::time::SimTime;
+
+/// Preamble and start-of-frame delimiter, in byte times.
+const PREAMBLE_BYTES: u64 = 8;
+/// Inter-frame gap, in byte times.
+const GAP_BYTES: u64 = 12;
+
+/// Properties of a link, the same for both lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// Time of one byte, in picoseconds: 8000 at 1 Gb/s.
+    pub byte_ps: u64,
+    /// Propagation delay.
+    pub delay: SimTime,
+    /// Frames lost without a trace, parts in a million.
+    pub loss_ppm: u32,
+    /// Frames that arrive with a bad check sequence, parts in a million.
+    pub damage_ppm: u32,
+    /// Seed of loss and damage.
+    pub seed: u64,
+}
+
+impl Default for LinkConfig {
+    /// 1 Gb/s, no delay, no loss, no damage.
+    fn default() -> Self {
+        Self { byte_ps: 8_000, delay: SimTime::ZERO, loss_ppm: 0, damage_ppm: 0, seed: 1 }
+    }
+}
+
+/// A frame that has arrived at the NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The frame without its check sequence.
+    pub frame: Vec<u8>,
+    /// The check sequence fits.
+    pub intact: bool,
+}
+
+/// Frames and bytes that a lane has carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneCounters {
+    /// Frames put on the lane.
+    pub frames: u64,
+    /// Their bytes, without check sequences.
+    pub bytes: u64,
+    /// Of these, frames lost.
+    pub lost: u64,
+    /// Of these, frames damaged.
+    pub damaged: u64,
+}
+
+/// One direction.
+struct Lane {
+    config: LinkConfig,
+    random: Random,
+    free_at: SimTime,
+    in_flight: VecDeque<(SimTime, Arrival)>,
+    counters: LaneCounters,
+}
+
+impl Lane {
+    fn new(config: LinkConfig, index: u64) -> Self {
+        let random = Random::split(config.seed, index);
+        Self { config, random, free_at: SimTime::ZERO, in_flight: VecDeque::new(), counters: LaneCounters::default() }
+    }
+
+    fn bytes(&self, count: u64) -> SimTime {
+        SimTime::from_ps(count * self.config.byte_ps)
+    }
+
+    /// Starts a frame at `now`, or when the lane is free if that is later. Returns when the lane is free again.
+    fn send(&mut self, now: SimTime, frame: Vec<u8>, intact: bool) -> SimTime {
+        let length = frame.len() as u64;
+        let start = now.max(self.free_at);
+        let last_bit = start + self.bytes(PREAMBLE_BYTES + length + FCS_BYTES as u64);
+        self.free_at = last_bit + self.bytes(GAP_BYTES);
+        self.counters.frames += 1;
+        self.counters.bytes += length;
+        // Both are drawn for every frame, so that a changed loss rate does not move the damage to other frames.
+        let lost = self.random.chance_ppm(self.config.loss_ppm);
+        let damaged = self.random.chance_ppm(self.config.damage_ppm);
+        self.counters.lost += u64::from(lost);
+        self.counters.damaged += u64::from(damaged && !lost);
+        if !lost {
+            let intact = intact && !damaged;
+            self.in_flight.push_back((last_bit + self.config.delay, Arrival { frame, intact }));
+        }
+        self.free_at
+    }
+
+    fn arrived(&mut self, now: SimTime) -> Option<(SimTime, Arrival)> {
+        if self.in_flight.front()?.0 <= now { self.in_flight.pop_front() } else { None }
+    }
+
+    fn next_arrival(&self) -> Option<SimTime> {
+        self.in_flight.front().map(|(at, _)| *at)
+    }
+}
+
+/// A link with a peer at its far end.
+pub struct Link {
+    to_peer: Lane,
+    to_nic: Lane,
+    peer: Box<dyn Peer>,
+    /// When the peer asked to be asked again; `None` = not before a delivery.
+    ask_at: Option<SimTime>,
+}
+
+impl Link {
+    /// A link to `peer`. The peer is first asked for a frame by the first [`Link::advance`].
+    pub fn new(config: LinkConfig, peer: Box<dyn Peer>) -> Self {
+        Self { to_peer: Lane::new(config, 0), to_nic: Lane::new(config, 1), peer, ask_at: Some(SimTime::ZERO) }
+    }
+
+    /// Puts a frame of the NIC on the wire at `now`, behind what is still being sent. `intact` is false if the NIC sent a wrong check
+    /// sequence. Returns when the wire is free for the next frame.
+    pub fn send(&mut self, now: SimTime, frame: Vec<u8>, intact: bool) -> SimTime {
+        self.to_peer.send(now, frame, intact)
+    }
+
+    /// Runs the far end up to `now`: delivers what has arrived there and takes what the peer wants to send. Returns when to call
+    /// again, if nothing else happens: the next arrival at either end, or the time the peer asked for.
+    pub fn advance(&mut self, now: SimTime) -> Option<SimTime> {
+        while let Some((at, arrival)) = self.to_peer.arrived(now) {
+            // A receiver drops damaged frames and runts (IEEE 802.3, clause 4.2.4.2.2).
+            if arrival.intact && arrival.frame.len() >= MIN_FRAME_BYTES {
+                self.peer.deliver(at, &arrival.frame);
+            }
+            self.ask_at = Some(at);
+        }
+        while self.ask_at.is_some_and(|at| at <= now) && self.to_nic.free_at <= now {
+            match self.peer.next(now) {
+                Next::Frame(mut frame) => {
+                    if frame.len() < MIN_FRAME_BYTES {
+                        frame.resize(MIN_FRAME_BYTES, 0);
+                    }
+                    self.ask_at = Some(self.to_nic.send(now, frame, true));
+                }
+                // Asking for the present again would never end.
+                Next::At(at) => self.ask_at = Some(at.max(now + SimTime::from_ps(1))),
+                Next::Idle => self.ask_at = None,
+            }
+        }
+        let ask = self.ask_at.map(|at| at.max(self.to_nic.free_at));
+        [self.to_peer.next_arrival(), self.to_nic.next_arrival(), ask].into_iter().flatten().min()
+    }
+
+    /// A frame that has arrived at the NIC by `now`.
+    pub fn receive(&mut self, now: SimTime) -> Option<Arrival> {
+        self.to_nic.arrived(now).map(|(_, arrival)| arrival)
+    }
+
+    /// The peer has done all it came for.
+    pub fn finished(&self) -> bool {
+        self.peer.finished()
+    }
+
+    /// What the lanes have carried: (from the NIC, to the NIC).
+    pub fn counters(&self) -> (LaneCounters, LaneCounters) {
+        (self.to_peer.counters, self.to_nic.counters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Echo, Sink};
+
+    fn frame(length: usize) -> Vec<u8> {
+        (0..length).map(|index| index as u8).collect()
+    }
+
+    #[test]
+    fn a_frame_takes_24_byte_times_more_than_its_length() {
+        let mut link = Link::new(LinkConfig::default(), Box::new(Sink::new().0));
+        assert_eq!(link.send(SimTime::ZERO, frame(60), true), SimTime::from_ns(672));
+        // The second waits for the first; the third starts on a free wire.
+        assert_eq!(link.send(SimTime::from_ns(100), frame(1514), true), SimTime::from_ns(672 + 12_304));
+        assert_eq!(link.send(SimTime::from_us(50), frame(16_128), true), SimTime::from_ns(50_000 + 129_216));
+    }
+
+    #[test]
+    fn the_peer_gets_the_frame_at_its_last_bit() {
+        let (sink, counters) = Sink::new();
+        let config = LinkConfig { delay: SimTime::from_us(3), ..LinkConfig::default() };
+        let mut link = Link::new(config, Box::new(sink));
+        link.send(SimTime::ZERO, frame(60), true);
+        let arrival = SimTime::from_ns((8 + 60 + 4) * 8) + SimTime::from_us(3);
+        assert_eq!(link.advance(SimTime::ZERO), Some(arrival));
+        assert_eq!(counters.frames(), 0);
+        assert_eq!(link.advance(arrival), None);
+        assert_eq!((counters.frames(), counters.bytes()), (1, 60));
+    }
+
+    #[test]
+    fn lanes_are_independent_and_answers_queue_behind_each_other() {
+        let mut link = Link::new(LinkConfig::default(), Box::new(Echo::new()));
+        let mut now = SimTime::ZERO;
+        link.send(now, frame(60), true);
+        link.send(now, frame(60), true);
+        let mut arrivals = Vec::new();
+        while let Some(next) = link.advance(now) {
+            now = next;
+            while link.receive(now).is_some() {
+                arrivals.push(now.as_ns());
+            }
+        }
+        // Sent 0 and 672, at the peer at 576 and 1248, back after another 576 each.
+        assert_eq!(arrivals, [1152, 1824]);
+    }
+
+    #[test]
+    fn loss_and_damage_follow_the_seed_alone() {
+        let run = |seed: u64, loss_ppm: u32| {
+            let (sink, counters) = Sink::new();
+            let config = LinkConfig { loss_ppm, damage_ppm: 100_000, seed, ..LinkConfig::default() };
+            let mut link = Link::new(config, Box::new(sink));
+            let mut now = SimTime::ZERO;
+            for _ in 0..1000 {
+                now = link.send(now, frame(64), true);
+                link.advance(now);
+            }
+            let (sent, _) = link.counters();
+            assert_eq!(sent.frames, sent.lost + sent.damaged + counters.frames());
+            (sent.lost, sent.damaged)
+        };
+        assert_eq!(run(1, 200_000), run(1, 200_000));
+        assert_ne!(run(1, 200_000), run(2, 200_000));
+        assert_eq!(run(1, 0).0, 0);
+        assert!((150..250).contains(&run(1, 200_000).0));
+    }
+
+    #[test]
+    fn damaged_frames_and_runts_do_not_reach_the_peer() {
+        let (sink, counters) = Sink::new();
+        let mut link = Link::new(LinkConfig::default(), Box::new(sink));
+        link.send(SimTime::ZERO, frame(64), false);
+        link.send(SimTime::ZERO, frame(59), true);
+        link.send(SimTime::ZERO, frame(64), true);
+        link.advance(SimTime::from_us(10));
+        assert_eq!(counters.frames(), 1);
+    }
+}
