@@ -1,0 +1,5 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), no_std)]
+
+pub mod board;
+pub mod instruction;
