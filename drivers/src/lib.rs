@@ -1,1 +1,13 @@
-//! Network drivers as plain state machines over Mmio and a DMA region.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), no_std)]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+pub mod axinic;
+pub mod dma;
+pub mod mmio;
+
+pub use axinic::AxiNic;
+pub use dma::{DmaBuffer, DmaRegion};
+pub use mmio::{Mmio, Registers};

@@ -1,0 +1,66 @@
+//! Transmit: filled buffers in, empty buffers out.
+//!
+//! A sent buffer is worth nothing until the next frame needs one, so completion needs no interrupt: [`AxiNic::tx_return`] is
+//! called before a buffer is wanted. Only who has none left asks for an interrupt, by [`AxiNic::tx_notify`].
+
+use super::channel::Channel;
+use super::regs::bd;
+use super::ring::Ring;
+use super::{AxiNic, MAX_FRAME};
+use crate::dma::DmaBuffer;
+use crate::mmio::Registers;
+
+/// Why a frame was not taken. The buffer comes back.
+#[derive(Debug)]
+pub enum TxRefused {
+    /// Every descriptor is in use: try again after [`AxiNic::tx_return`].
+    Full(DmaBuffer),
+    /// The length is 0, beyond [`MAX_FRAME`] or beyond the buffer, or the buffer is not one the device can reach.
+    BadFrame(DmaBuffer),
+}
+
+/// Transmit side of the NIC.
+pub(super) struct Tx {
+    pub ring: Ring,
+    pub channel: Channel,
+    /// Frames were provided since the last doorbell.
+    pub unpublished: bool,
+}
+
+impl<R: Registers> AxiNic<R> {
+    /// Gives the device the frame in the first `length` bytes of `buffer`, to be sent from the next [`Self::tx_publish`] on.
+    /// The MAC pads short frames and appends the FCS.
+    pub fn tx_provide(&mut self, buffer: DmaBuffer, length: usize) -> Result<(), TxRefused> {
+        if length == 0 || length > MAX_FRAME || length > buffer.size() || !self.usable(&buffer) {
+            return Err(TxRefused::BadFrame(buffer));
+        }
+        let control = bd::CONTROL_SOF | bd::CONTROL_EOF | length as u32;
+        self.tx.ring.push(buffer, control).map_err(TxRefused::Full)?;
+        self.tx.unpublished = true;
+        Ok(())
+    }
+
+    /// Lets the device have the frames provided so far: one register write, so once per batch.
+    pub fn tx_publish(&mut self) {
+        if self.tx.unpublished {
+            self.tx.unpublished = false;
+            self.tx.channel.doorbell(&mut self.dma, self.tx.ring.last());
+        }
+    }
+
+    /// Takes back the buffer of the oldest frame once the device has read it. Reads memory only, no register.
+    pub fn tx_return(&mut self) -> Option<DmaBuffer> {
+        let (buffer, completion) = self.tx.ring.pop()?;
+        if completion.failed {
+            self.counters.tx_failed += 1;
+        } else {
+            self.counters.tx_frames += 1;
+        }
+        Some(buffer)
+    }
+
+    /// Turns the transmit completion interrupt on or off; on while the caller waits for [`Self::tx_return`].
+    pub fn tx_notify(&mut self, on: bool) {
+        self.tx.channel.set_packet_interrupt(&mut self.dma, on);
+    }
+}
