@@ -1,0 +1,25 @@
+//! A panic prints its message and faults: the root task then prints registers and backtrace as for any fault.
+
+use super::{console, start};
+use crate::println;
+use core::panic::PanicInfo;
+
+#[panic_handler]
+fn panic(info: &PanicInfo) -> ! {
+    console::flush();
+    let program = start::name();
+    match info.location() {
+        Some(place) => println!("{program} panicked at {}:{}: {}", place.file(), place.line(), info.message()),
+        None => println!("{program} panicked: {}", info.message()),
+    }
+    trap()
+}
+
+/// Kept out of line so that the fault has a frame whose caller is the panic handler.
+#[inline(never)]
+fn trap() -> ! {
+    loop {
+        // SAFETY: raises an illegal-instruction exception; if a fault handler lets the thread go on, it comes back here.
+        unsafe { core::arch::asm!("unimp", options(nomem, nostack)) }
+    }
+}
