@@ -43,10 +43,10 @@ pub enum Scale {
 pub struct Line {
     /// Its name in the legend.
     pub name: String,
-    /// Which colour of the palette; a published line takes that of its counterpart.
+    /// Which colour of the palette; a dashed line takes that of its counterpart.
     pub colour: usize,
-    /// Not ours: drawn dashed.
-    pub published: bool,
+    /// Drawn thin and dashed: a published line, or a second quantity of the same thing.
+    pub dashed: bool,
     /// The points, by rising x.
     pub points: Vec<(f64, f64)>,
 }
@@ -126,7 +126,7 @@ impl Chart {
             let points = line.points.iter().copied();
             let y = 62 + 22 * row as i32;
             let sample = [(0, y), (LEGEND_STROKE, y)];
-            if line.published {
+            if line.dashed {
                 let style = colour.stroke_width(1);
                 chart.draw_series(DashedLineSeries::new(points, 5, 4, style))?;
                 legend.draw(&DashedPathElement::new(sample.into_iter(), 5, 4, style))?;
@@ -232,10 +232,10 @@ mod tests {
     use super::*;
 
     fn chart(scale: Scale, points: &[(f64, f64)]) -> Chart {
-        let line = |name: &str, published, points: &[(f64, f64)]| Line {
+        let line = |name: &str, dashed, points: &[(f64, f64)]| Line {
             name: name.into(),
             colour: 0,
-            published,
+            dashed,
             points: points.to_vec(),
         };
         Chart {

@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 pub mod figure;
+pub mod ipc;
+pub mod jobs;
 pub mod progress;
 pub mod published;
 pub mod results;
+pub mod socket;
 pub mod table;

@@ -1,0 +1,305 @@
+//! The null call: cycles per round trip, synchronous against asynchronous, and user interrupts per call.
+//!
+//! Repeats the experiment "no server work" of reL4 (async IPC, "Performance Evaluation"): a client in one process calls a
+//! server in another, which answers at once, with 1 to 32 calls in flight. Published on a 100 MHz Rocket with the N
+//! extension. Transports, with reL4's names:
+//!
+//! | ours | reL4 | client, server | a call in flight is |
+//! |---|---|---|---|
+//! | `sync-fastpath` | `sync_up_fp` | one hart | a thread in `Call`; the server in `ReplyRecv` |
+//! | `sync-slowpath` | `sync_up` | one hart | the same, the kernel built into the image has its fast path off |
+//! | `sync-smp` | `sync_smp` | two harts | the same as the first; the kernel crosses harts by IPI |
+//! | `async-up` | `async_up` | one hart | a coroutine that awaits its reply on a shared ring |
+//! | `async-smp` | `async_smp` | two harts | the same |
+//!
+//! Published shape, which `tests/shape.rs` checks: the cost of a synchronous call does not depend on the calls in flight, and
+//! fast path < slow path < across harts; the cost of an asynchronous call falls with every doubling, at least fivefold from 1
+//! to 32, and crosses below the synchronous fast path; user interrupts per call fall with the calls in flight.
+//!
+//! How a point is measured: one boot, so that no point inherits another's caches. The client warms up, then times a fixed
+//! number of calls with `rdcycle` of its hart and checks the content of every reply; the guest prints totals, and the
+//! division is done here. User interrupts are those that both sides have taken while the calls were timed.
+
+use serde::Deserialize;
+
+use crate::figure::{Chart, Line, Scale};
+use crate::published::Figures;
+use crate::results::{Params, Record};
+use crate::table::{self, Table};
+
+/// Calls in flight, of the published figure.
+pub const CONCURRENCIES: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// How a call travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// Endpoint, one hart, fast path.
+    SyncFastpath,
+    /// Endpoint, one hart, slow path.
+    SyncSlowpath,
+    /// Endpoint, client and server on two harts.
+    SyncSmp,
+    /// Rings and user interrupts, one hart.
+    AsyncUp,
+    /// Rings and user interrupts, two harts.
+    AsyncSmp,
+}
+
+impl Transport {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 5] = [Self::SyncFastpath, Self::SyncSlowpath, Self::SyncSmp, Self::AsyncUp, Self::AsyncSmp];
+
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SyncFastpath => "sync-fastpath",
+            Self::SyncSlowpath => "sync-slowpath",
+            Self::SyncSmp => "sync-smp",
+            Self::AsyncUp => "async-up",
+            Self::AsyncSmp => "async-smp",
+        }
+    }
+
+    /// Its name in figures.
+    fn title(self) -> &'static str {
+        match self {
+            Self::SyncFastpath => "sync, fast path",
+            Self::SyncSlowpath => "sync, slow path",
+            Self::SyncSmp => "sync, two harts",
+            Self::AsyncUp => "async, one hart",
+            Self::AsyncSmp => "async, two harts",
+        }
+    }
+
+    /// Harts that it uses.
+    pub fn harts(self) -> u32 {
+        match self {
+            Self::SyncFastpath | Self::SyncSlowpath | Self::AsyncUp => 1,
+            Self::SyncSmp | Self::AsyncSmp => 2,
+        }
+    }
+
+    /// Whether it is one of ours.
+    pub fn is_async(self) -> bool {
+        matches!(self, Self::AsyncUp | Self::AsyncSmp)
+    }
+}
+
+/// What `ipc-client` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Calls in flight.
+    pub concurrency: u32,
+    /// Calls timed.
+    pub calls: u64,
+    /// Cycles of the client's hart that they took.
+    pub cycles: u64,
+    /// User interrupts that client and server took meanwhile.
+    pub user_interrupts: u64,
+}
+
+/// One measured point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// How the calls travelled.
+    pub transport: Transport,
+    /// What the guest measured.
+    pub totals: Totals,
+}
+
+impl Point {
+    /// Cycles per call.
+    pub fn cycles(&self) -> f64 {
+        self.totals.cycles as f64 / self.totals.calls as f64
+    }
+
+    /// User interrupts per call.
+    pub fn user_interrupts(&self) -> f64 {
+        self.totals.user_interrupts as f64 / self.totals.calls as f64
+    }
+
+    fn params(&self) -> Params {
+        Params::new()
+            .with("transport", self.transport.name())
+            .with("concurrency", u64::from(self.totals.concurrency))
+            .with("load", "none")
+    }
+}
+
+/// The published round trips.
+#[derive(Clone, Debug)]
+pub struct Published(Figures);
+
+impl Default for Published {
+    fn default() -> Self {
+        Self(Figures::parse(include_str!("../published/ipc.csv")))
+    }
+}
+
+impl Published {
+    fn get(&self, transport: Transport, concurrency: u32) -> Option<crate::results::Published> {
+        self.0.get(&[transport.name(), &concurrency.to_string()])
+    }
+
+    fn cycles(&self, transport: Transport, concurrency: u32) -> Option<f64> {
+        self.get(transport, concurrency).map(|published| published.value)
+    }
+}
+
+/// The records of `points`: all round trips, then all user interrupts.
+pub fn records(points: &[Point]) -> Vec<Record> {
+    let published = Published::default();
+    let round_trips = points.iter().map(|point| {
+        Record::new("ipc.round_trip", point.params(), "cycles per call", point.cycles())
+            .beside(published.get(point.transport, point.totals.concurrency))
+    });
+    let interrupts = points
+        .iter()
+        .filter(|point| point.transport.is_async())
+        .map(|point| Record::new("ipc.user_interrupts", point.params(), "per call", point.user_interrupts()));
+    round_trips.chain(interrupts).collect()
+}
+
+/// The point of `transport` with `concurrency` calls in flight.
+fn find(points: &[Point], transport: Transport, concurrency: u32) -> Option<&Point> {
+    points.iter().find(|point| point.transport == transport && point.totals.concurrency == concurrency)
+}
+
+/// The numbers of calls in flight that occur, rising.
+fn concurrencies(points: &[Point]) -> Vec<u32> {
+    let mut all: Vec<u32> = points.iter().map(|point| point.totals.concurrency).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The table: a row for each number of calls in flight, the published one below it.
+pub fn table(points: &[Point]) -> Table {
+    use Transport::{AsyncSmp, AsyncUp, SyncFastpath, SyncSlowpath, SyncSmp};
+    let mut table = Table::new(
+        "IPC: cycles per null call between two processes",
+        &[
+            ("calls", &["in flight"]),
+            ("one hart", &["sync fast", "sync slow", "async", "uintr/call", "async:sync"]),
+            ("two harts", &["sync", "async", "uintr/call", "async:sync"]),
+        ],
+    );
+    let published = Published::default();
+    for concurrency in concurrencies(points) {
+        let ours = |transport| find(points, transport, concurrency).map(Point::cycles);
+        let interrupts = |transport| table::optional(find(points, transport, concurrency).map(Point::user_interrupts));
+        let theirs = |transport| published.cycles(transport, concurrency);
+        let cells = |head: String, of: &dyn Fn(Transport) -> Option<f64>, interrupts: &dyn Fn(Transport) -> String| {
+            vec![
+                head,
+                table::optional(of(SyncFastpath)),
+                table::optional(of(SyncSlowpath)),
+                table::optional(of(AsyncUp)),
+                interrupts(AsyncUp),
+                table::ratio(of(AsyncUp), of(SyncFastpath)),
+                table::optional(of(SyncSmp)),
+                table::optional(of(AsyncSmp)),
+                interrupts(AsyncSmp),
+                table::ratio(of(AsyncSmp), of(SyncSmp)),
+            ]
+        };
+        table.row(cells(concurrency.to_string(), &ours, &interrupts));
+        table.published(cells("published".into(), &theirs, &|_| String::new()));
+    }
+    table.note("async:sync below 1: the asynchronous call is cheaper; on one hart against the fast path.");
+    table.note("published: reL4 on a 100 MHz Rocket FPGA, read off its chart.");
+    table
+}
+
+/// The figures, by file name.
+pub fn charts(points: &[Point]) -> Vec<(&'static str, Chart)> {
+    let published = Published::default();
+    let line = |transport: Transport, name: String, is_dashed, value: &dyn Fn(u32) -> Option<f64>| Line {
+        name,
+        colour: transport as usize,
+        dashed: is_dashed,
+        points: concurrencies(points).into_iter().filter_map(|x| value(x).map(|y| (f64::from(x), y))).collect(),
+    };
+    let mut round_trip = Vec::new();
+    let mut user_interrupts = Vec::new();
+    for transport in Transport::ALL {
+        let ours = |x| find(points, transport, x);
+        round_trip.push(line(transport, transport.title().into(), false, &|x| ours(x).map(Point::cycles)));
+        let theirs = |x| ours(x).and(published.cycles(transport, x));
+        round_trip.push(line(transport, format!("{} (reL4)", transport.title()), true, &theirs));
+        if transport.is_async() {
+            let name = transport.title().into();
+            user_interrupts.push(line(transport, name, false, &|x| ours(x).map(Point::user_interrupts)));
+        }
+    }
+    let chart = |title: &str, y: &str, scale, lines| Chart {
+        title: title.into(),
+        x: "calls in flight".into(),
+        y: y.into(),
+        scale,
+        lines,
+    };
+    vec![
+        ("ipc-round-trip", chart("Null call between two processes", "cycles per call", Scale::Logarithmic, round_trip)),
+        (
+            "ipc-user-interrupts",
+            chart("User interrupts of a null call", "interrupts per call", Scale::Linear, user_interrupts),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(transport: Transport, concurrency: u32, cycles: u64, user_interrupts: u64) -> Point {
+        Point { transport, totals: Totals { concurrency, calls: 1000, cycles, user_interrupts } }
+    }
+
+    #[test]
+    fn every_published_point_of_the_sweep_is_there() {
+        let published = Published::default();
+        for transport in Transport::ALL {
+            for concurrency in CONCURRENCIES {
+                assert!(published.get(transport, concurrency).is_some(), "{transport:?} {concurrency}");
+            }
+        }
+        assert_eq!(published.cycles(Transport::AsyncSmp, 32), Some(1370.0));
+    }
+
+    #[test]
+    fn a_point_becomes_its_records() {
+        let records =
+            records(&[point(Transport::SyncFastpath, 1, 2_000_000, 0), point(Transport::AsyncUp, 32, 1_234_500, 62)]);
+        let ids: Vec<_> = records.iter().map(|record| (record.id, record.value.0)).collect();
+        assert_eq!(
+            ids,
+            [("ipc.round_trip", 2000.0), ("ipc.round_trip", 1234.5), ("ipc.user_interrupts", 0.062)],
+            "no user interrupts for a synchronous call"
+        );
+        assert_eq!(records[1].published.map(|number| number.0), Some(1670.0));
+    }
+
+    #[test]
+    fn the_table_has_a_ratio_on_each_row() {
+        let points = [
+            point(Transport::SyncFastpath, 4, 2_000_000, 0),
+            point(Transport::AsyncUp, 4, 3_000_000, 500),
+            point(Transport::SyncSmp, 4, 8_000_000, 0),
+            point(Transport::AsyncSmp, 4, 2_000_000, 500),
+        ];
+        let text = table(&points).render(table::Colour::Off);
+        let row: Vec<_> =
+            text.lines().find(|line| line.trim_start().starts_with('4')).unwrap().split_whitespace().collect();
+        assert_eq!(row, ["4", "2", "000", "3", "000", "0.50", "1.50", "8", "000", "2", "000", "0.50", "0.25"]);
+        assert!(text.contains("published"));
+    }
+
+    #[test]
+    fn the_guest_s_line_is_checked() {
+        let line = r#"{"concurrency":4,"calls":10,"cycles":100,"user_interrupts":0}"#;
+        assert_eq!(serde_json::from_str::<Totals>(line).unwrap().calls, 10);
+        assert!(serde_json::from_str::<Totals>(r#"{"concurrency":4,"calls":10}"#).is_err());
+    }
+}

@@ -1,0 +1,263 @@
+//! Sockets: requests per second and latency of a TCP server, synchronous against asynchronous.
+//!
+//! Repeats the experiment "TCP server" of reL4 (async network server): a generator on the wire keeps 1 to 32 connections
+//! open and sends 64-byte requests on each, the next one when the reply has come; the server program is a client of the
+//! network server in another process. Published on a 100 MHz Rocket with AXI Ethernet. Operations, with reL4's names:
+//! `call` = request and reply.
+//!
+//! The same server program and the same network server run in every variant; the channel between them is an endpoint
+//! (`sync`) or a pair of rings (`async`), on one hart or on two.
+//!
+//! Published shape, which `tests/shape.rs` checks: asynchronous sockets are faster in every cell, with the most on two
+//! harts; the rate rises with the first few connections. Two published oddities are not wanted: the rate falls again beyond
+//! 8 connections (their stack's first poll grows with merged packets), and `sync` on one hart is abnormally low at one.
+//!
+//! How a point is measured: the load generator lives in simulated time at the far end of a 1 Gb/s link. It checks every byte
+//! of every reply; a wrong, missing or superfluous byte fails the run. Latency is from the first bit of the request leaving
+//! the generator to the last bit of the reply reaching it.
+
+use crate::figure::{Chart, Line, Scale};
+use crate::published::Figures;
+use crate::results::{Params, Record};
+use crate::table::{self, Table};
+
+/// Connections open at a time, of the published figure.
+pub const CONNECTIONS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// How the server program reaches the network server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// Endpoint.
+    Sync,
+    /// Rings and user interrupts.
+    Async,
+}
+
+impl Transport {
+    /// Both, in the order of tables.
+    pub const ALL: [Self; 2] = [Self::Sync, Self::Async];
+
+    /// Its name in results and manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Async => "async",
+        }
+    }
+}
+
+/// Latency of a request, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Half of all requests took no longer.
+    pub p50: f64,
+    /// 99 of 100 took no longer.
+    pub p99: f64,
+    /// 999 of 1000 took no longer.
+    pub p999: f64,
+}
+
+/// One measured point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// How the server program reaches the network server.
+    pub transport: Transport,
+    /// Harts that the two share.
+    pub harts: u32,
+    /// Connections open at a time.
+    pub connections: u32,
+    /// Requests per second.
+    pub rate: f64,
+    /// How long a request took.
+    pub latency: Latency,
+}
+
+impl Point {
+    fn params(&self) -> Params {
+        Params::new()
+            .with("op", "call")
+            .with("transport", self.transport.name())
+            .with("harts", u64::from(self.harts))
+            .with("connections", u64::from(self.connections))
+    }
+}
+
+/// The published rates.
+#[derive(Clone, Debug)]
+pub struct Published(Figures);
+
+impl Default for Published {
+    fn default() -> Self {
+        Self(Figures::parse(include_str!("../published/socket.csv")))
+    }
+}
+
+impl Published {
+    fn get(&self, transport: Transport, harts: u32, connections: u32) -> Option<crate::results::Published> {
+        self.0.get(&[transport.name(), &harts.to_string(), &connections.to_string()])
+    }
+
+    fn rate(&self, transport: Transport, harts: u32, connections: u32) -> Option<f64> {
+        self.get(transport, harts, connections).map(|published| published.value)
+    }
+}
+
+/// The records of `points`: all rates, then all latencies.
+pub fn records(points: &[Point]) -> Vec<Record> {
+    let published = Published::default();
+    let rates = points.iter().map(|point| {
+        Record::new("socket.rate", point.params(), "operations/s", point.rate).beside(published.get(
+            point.transport,
+            point.harts,
+            point.connections,
+        ))
+    });
+    let latencies = points.iter().flat_map(|point| {
+        let Latency { mean, p50, p99, p999 } = point.latency;
+        [("mean", mean), ("p50", p50), ("p99", p99), ("p99.9", p999)].map(|(quantile, value)| {
+            Record::new("socket.latency", point.params().with("quantile", quantile), "microseconds", value)
+        })
+    });
+    rates.chain(latencies).collect()
+}
+
+/// The point of these parameters.
+fn find(points: &[Point], transport: Transport, harts: u32, connections: u32) -> Option<&Point> {
+    points.iter().find(|point| (point.transport, point.harts, point.connections) == (transport, harts, connections))
+}
+
+/// The (harts, connections) that occur, rising.
+fn cells(points: &[Point]) -> Vec<(u32, u32)> {
+    let mut all: Vec<_> = points.iter().map(|point| (point.harts, point.connections)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The table: a row for each number of harts and connections, the published one below it.
+pub fn table(points: &[Point]) -> Table {
+    let mut table = Table::new(
+        "Sockets: 64-byte request and reply over TCP",
+        &[
+            ("", &["harts", "connections"]),
+            ("requests per second", &["sync", "async", "async:sync"]),
+            ("sync, microseconds", &["mean", "p50", "p99"]),
+            ("async, microseconds", &["mean", "p50", "p99"]),
+        ],
+    );
+    let published = Published::default();
+    for (harts, connections) in cells(points) {
+        let ours = |transport| find(points, transport, harts, connections);
+        let latency = |transport| match ours(transport) {
+            Some(Point { latency, .. }) => [latency.mean, latency.p50, latency.p99].map(table::number),
+            None => Default::default(),
+        };
+        let rates = |[sync, asynchronous]: [Option<f64>; 2]| {
+            [table::optional(sync), table::optional(asynchronous), table::ratio(asynchronous, sync)]
+        };
+        let head = [harts.to_string(), connections.to_string()];
+        let [sync, asynchronous] = Transport::ALL.map(latency);
+        let rate = rates(Transport::ALL.map(|transport| ours(transport).map(|point| point.rate)));
+        table.row([&head[..], &rate, &sync, &asynchronous].concat());
+        let rate = rates(Transport::ALL.map(|transport| published.rate(transport, harts, connections)));
+        let none: [String; 6] = Default::default();
+        table.published([&["".into(), "published".into()][..], &rate, &none].concat());
+    }
+    table.note("async:sync above 1: the asynchronous sockets are faster.");
+    table.note("published: reL4 on a 100 MHz Rocket FPGA, read off its chart.");
+    table
+}
+
+/// The figures, by file name.
+pub fn charts(points: &[Point]) -> Vec<(&'static str, Chart)> {
+    let published = Published::default();
+    let cells = cells(points);
+    let line = |colour, name: String, is_dashed, harts, value: &dyn Fn(u32) -> Option<f64>| Line {
+        name,
+        colour,
+        dashed: is_dashed,
+        points: cells
+            .iter()
+            .filter(|(of, _)| *of == harts)
+            .filter_map(|&(_, x)| value(x).map(|y| (f64::from(x), y)))
+            .collect(),
+    };
+    let mut rate = Vec::new();
+    let mut latency = Vec::new();
+    let variants = [1, 2].into_iter().flat_map(|harts| Transport::ALL.map(|transport| (transport, harts)));
+    for (colour, (transport, harts)) in variants.enumerate() {
+        let name = format!("{}, {}", transport.name(), if harts == 1 { "one hart" } else { "two harts" });
+        let ours = |x| find(points, transport, harts, x);
+        rate.push(line(colour, name.clone(), false, harts, &|x| ours(x).map(|point| point.rate)));
+        let theirs = |x| ours(x).and(published.rate(transport, harts, x));
+        rate.push(line(colour, format!("{name} (reL4)"), true, harts, &theirs));
+        latency.push(line(colour, format!("{name}, mean"), false, harts, &|x| ours(x).map(|point| point.latency.mean)));
+        latency.push(line(colour, format!("{name}, p99"), true, harts, &|x| ours(x).map(|point| point.latency.p99)));
+    }
+    let chart = |title: &str, y: &str, scale, lines| Chart {
+        title: title.into(),
+        x: "connections".into(),
+        y: y.into(),
+        scale,
+        lines,
+    };
+    vec![
+        ("socket-rate", chart("64-byte request and reply over TCP", "requests per second", Scale::Linear, rate)),
+        ("socket-latency", chart("Latency of a 64-byte request over TCP", "microseconds", Scale::Logarithmic, latency)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(transport: Transport, harts: u32, connections: u32, rate: f64) -> Point {
+        let latency = Latency { mean: 100.0, p50: 90.0, p99: 200.5, p999: 300.0 };
+        Point { transport, harts, connections, rate, latency }
+    }
+
+    #[test]
+    fn every_published_point_of_the_sweep_is_there() {
+        let published = Published::default();
+        for transport in Transport::ALL {
+            for harts in [1, 2] {
+                for connections in CONNECTIONS {
+                    assert!(
+                        published.get(transport, harts, connections).is_some(),
+                        "{transport:?} {harts} {connections}"
+                    );
+                }
+            }
+        }
+        assert_eq!(published.rate(Transport::Async, 2, 4), Some(2090.0));
+    }
+
+    #[test]
+    fn a_point_becomes_one_rate_and_four_latencies() {
+        let records = records(&[point(Transport::Async, 2, 8, 2500.5)]);
+        let values: Vec<_> = records.iter().map(|record| (record.id, record.value.0)).collect();
+        assert_eq!(values[0], ("socket.rate", 2500.5));
+        assert_eq!(values[3], ("socket.latency", 200.5));
+        assert_eq!(records.len(), 5);
+        assert_eq!(records[0].published.map(|number| number.0), Some(2075.0));
+        assert_eq!(records[3].params.get("quantile"), Some(&"p99".into()));
+    }
+
+    #[test]
+    fn the_table_has_a_ratio_on_each_row() {
+        let points = [point(Transport::Sync, 1, 8, 500.0), point(Transport::Async, 1, 8, 750.0)];
+        let text = table(&points).render(table::Colour::Off);
+        let row: Vec<_> = text.lines().nth(4).unwrap().split_whitespace().collect();
+        assert_eq!(row, ["1", "8", "500", "750", "1.50", "100", "90.0", "200", "100", "90.0", "200"]);
+    }
+
+    #[test]
+    fn figures_can_be_drawn() {
+        let points = [point(Transport::Sync, 1, 8, 500.0), point(Transport::Async, 2, 8, 750.0)];
+        for (name, chart) in charts(&points) {
+            assert!(chart.svg().is_ok(), "{name}");
+        }
+    }
+}
