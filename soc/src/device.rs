@@ -37,13 +37,15 @@ pub trait Context {
     fn console(&mut self, byte: u8);
 }
 
-/// How the guest asked the machine to end.
+/// How a device asked the machine to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Power off with this exit code.
     Code(u32),
     /// Reset asked for.
     Reset,
+    /// The far end of the wire has done all it came for (a load generator after its last phase).
+    PeerDone,
 }
 
 /// A memory-mapped device.

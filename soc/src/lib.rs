@@ -7,6 +7,7 @@ pub mod devices;
 pub mod error;
 pub mod outcome;
 pub mod time;
+pub mod wire;
 
 pub use config::{AccessedDirty, Config, Mode, parse_bytes};
 pub use error::SocError;

@@ -9,6 +9,8 @@ pub enum End {
     Exit(u32),
     /// The guest asked for a reset.
     Reset,
+    /// The far end of the wire has done all it came for ([`crate::wire::Peer::finished`]).
+    PeerDone,
     /// Every hart waits for an interrupt and nothing is left that could raise one.
     IdleDeadlock,
     /// [`crate::Config::max_cycles`] was reached.
@@ -87,11 +89,11 @@ pub struct Outcome {
 
 impl Outcome {
     /// Process exit code for this end: the guest's own (values above 255 become 255 so that they never read as success),
-    /// 0 for a reset, 124 for the cycle limit, 125 for an idle deadlock.
+    /// 0 for a reset or a finished peer, 124 for the cycle limit, 125 for an idle deadlock.
     pub fn exit_code(&self) -> u8 {
         match self.end {
             End::Exit(code) => u8::try_from(code).unwrap_or(u8::MAX),
-            End::Reset => 0,
+            End::Reset | End::PeerDone => 0,
             End::CycleLimit => 124,
             End::IdleDeadlock => 125,
         }

@@ -146,8 +146,9 @@ impl LoadGenConfig {
             return Err(ConfigError::Size { asked: self.size });
         }
         let (peer, server) = (self.address, *self.server.ip());
-        let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
-        if self.prefix > 32 || peer == server || (peer.to_bits() ^ server.to_bits()) & mask != 0 {
+        let host_bits = 32u32.checked_sub(u32::from(self.prefix));
+        let same_network = |bits| u64::from(peer.to_bits() ^ server.to_bits()) >> bits == 0;
+        if peer == server || !host_bits.is_some_and(same_network) {
             return Err(ConfigError::Network { peer, server, prefix: self.prefix });
         }
         if self.mac[0] & 1 != 0 {
@@ -197,7 +198,8 @@ mod tests {
             request_content(seed, phase, connection, request, &mut bytes);
             bytes
         };
-        let all = [content(1, 0, 0, 0), content(2, 0, 0, 0), content(1, 1, 0, 0), content(1, 0, 1, 0), content(1, 0, 0, 1)];
+        let all =
+            [content(1, 0, 0, 0), content(2, 0, 0, 0), content(1, 1, 0, 0), content(1, 0, 1, 0), content(1, 0, 0, 1)];
         for (at, one) in all.iter().enumerate() {
             assert!(all[at + 1..].iter().all(|other| other != one));
         }

@@ -128,7 +128,10 @@ mod tests {
         report.set_samples((1..=1000).rev().collect());
         let ps = |time: SimTime| time.as_ps();
         let latency = report.latency;
-        assert_eq!((ps(latency.min), ps(latency.p50), ps(latency.p99), ps(latency.p999), ps(latency.max)), (1, 500, 990, 999, 1000));
+        assert_eq!(
+            (ps(latency.min), ps(latency.p50), ps(latency.p99), ps(latency.p999), ps(latency.max)),
+            (1, 500, 990, 999, 1000)
+        );
         assert_eq!(ps(latency.mean), 500);
         assert_eq!(report.requests_per_second(), 1_000_000);
     }

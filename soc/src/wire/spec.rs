@@ -1,0 +1,325 @@
+//! The text form of a network: what is plugged into the NIC, as a command line says it.
+//!
+//! ```text
+//!   none                                          no cable
+//!   sink | echo | loopback                        the peers of that name
+//!   loadgen:connections=1,2,4;requests=200        the load generator
+//!   KIND:...;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7;pcap=run.pcap      with any kind but none
+//! ```
+//!
+//! Keys of `loadgen`: `connections` (list), `requests`, `warmup`, `size`, `op` (call, read, write), `server` (address:port),
+//! `port`, `address` (a.b.c.d/prefix), `think`, `timeout`, `seed`; what they mean and their defaults: [`LoadGenConfig`].
+
+use std::fmt;
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::loadgen::{ConfigError, LoadGenConfig, Operation, ReportHandle};
+use super::{Echo, Link, LinkConfig, LoadGen, Loopback, Peer, Sink, Tee};
+use crate::time::SimTime;
+
+/// What is at the far end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerSpec {
+    /// [`Sink`].
+    Sink,
+    /// [`Echo`].
+    Echo,
+    /// [`Loopback`].
+    Loopback,
+    /// [`LoadGen`].
+    LoadGen(LoadGenConfig),
+}
+
+/// A network: nothing, or a peer behind a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetSpec {
+    /// The peer; `None` = no cable.
+    pub peer: Option<PeerSpec>,
+    /// The link.
+    pub link: LinkConfig,
+    /// Where to write a packet capture.
+    pub pcap: Option<PathBuf>,
+}
+
+/// A network ready for a NIC.
+#[derive(Default)]
+pub struct Network {
+    /// The link to the peer; `None` = no cable.
+    pub link: Option<Link>,
+    /// The load generator's report, if there is one.
+    pub report: Option<ReportHandle>,
+}
+
+/// A refused network description.
+#[derive(Debug, Error)]
+pub enum NetError {
+    /// Unknown peer.
+    #[error("\"{kind}\" is no network: choose none, sink, echo, loopback or loadgen")]
+    Kind {
+        /// What was given.
+        kind: String,
+    },
+    /// A part that is not `key=value`.
+    #[error("\"{part}\" is not key=value")]
+    Syntax {
+        /// What was given.
+        part: String,
+    },
+    /// Unknown key for this peer.
+    #[error("{kind} has no setting \"{key}\"")]
+    Key {
+        /// The peer.
+        kind: String,
+        /// The key given.
+        key: String,
+    },
+    /// A value that cannot be read.
+    #[error("{key}=\"{value}\": expected {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// The value given.
+        value: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// The load generator refuses its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The capture file cannot be created.
+    #[error("cannot create packet capture {path}: {source}")]
+    Pcap {
+        /// The file.
+        path: String,
+        /// The host's answer.
+        source: std::io::Error,
+    },
+}
+
+impl FromStr for NetSpec {
+    type Err = NetError;
+
+    fn from_str(text: &str) -> Result<Self, NetError> {
+        let (kind, settings) = text.split_once(':').unwrap_or((text, ""));
+        let peer = match kind {
+            "none" => None,
+            "sink" => Some(PeerSpec::Sink),
+            "echo" => Some(PeerSpec::Echo),
+            "loopback" => Some(PeerSpec::Loopback),
+            "loadgen" => Some(PeerSpec::LoadGen(LoadGenConfig::default())),
+            _ => return Err(NetError::Kind { kind: kind.to_owned() }),
+        };
+        let mut spec = Self { peer, ..Self::default() };
+        for part in settings.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').ok_or_else(|| NetError::Syntax { part: part.to_owned() })?;
+            spec.set(kind, key.trim(), value.trim())?;
+        }
+        if let Some(PeerSpec::LoadGen(config)) = &spec.peer {
+            config.check()?;
+        }
+        Ok(spec)
+    }
+}
+
+impl NetSpec {
+    fn set(&mut self, kind: &str, key: &str, value: &str) -> Result<(), NetError> {
+        let unknown = || NetError::Key { kind: kind.to_owned(), key: key.to_owned() };
+        let setting = Setting { key, value };
+        match (&mut self.peer, key) {
+            (None, _) => return Err(unknown()),
+            (_, "rate") => self.link.byte_ps = setting.rate()?,
+            (_, "delay") => self.link.delay = setting.time()?,
+            (_, "loss") => self.link.loss_ppm = setting.share()?,
+            (_, "damage") => self.link.damage_ppm = setting.share()?,
+            (_, "link-seed") => self.link.seed = setting.number("a number")?,
+            (_, "pcap") => self.pcap = Some(PathBuf::from(value)),
+            (Some(PeerSpec::LoadGen(config)), _) => match key {
+                "connections" => config.connections = setting.list()?,
+                "requests" => config.requests = setting.number("a number of requests")?,
+                "warmup" => config.warmup = setting.number("a number of requests")?,
+                "size" => config.size = setting.number("a number of bytes")?,
+                "op" => config.operation = setting.operation()?,
+                "server" => config.server = setting.number("address:port")?,
+                "port" => config.server.set_port(setting.number("a port")?),
+                "address" => (config.address, config.prefix) = setting.network()?,
+                "think" => config.think = setting.time()?,
+                "timeout" => config.timeout = setting.time()?,
+                "seed" => config.seed = setting.number("a number")?,
+                _ => return Err(unknown()),
+            },
+            _ => return Err(unknown()),
+        }
+        Ok(())
+    }
+
+    /// Makes the peer and its link. Errors: [`NetError::Config`], [`NetError::Pcap`].
+    pub fn build(self) -> Result<Network, NetError> {
+        let Some(peer) = self.peer else { return Ok(Network::default()) };
+        let mut report = None;
+        let mut peer: Box<dyn Peer> = match peer {
+            PeerSpec::Sink => Box::new(Sink::new().0),
+            PeerSpec::Echo => Box::new(Echo::new()),
+            PeerSpec::Loopback => Box::new(Loopback::new()),
+            PeerSpec::LoadGen(config) => {
+                let (generator, handle) = LoadGen::new(config)?;
+                report = Some(handle);
+                Box::new(generator)
+            }
+        };
+        if let Some(path) = self.pcap {
+            // Not buffered: the capture is complete to the last frame however the process ends.
+            let tee = File::create(&path).and_then(|file| Tee::new(peer, file));
+            peer = Box::new(tee.map_err(|source| NetError::Pcap { path: path.display().to_string(), source })?);
+        }
+        Ok(Network { link: Some(Link::new(self.link, peer)), report })
+    }
+}
+
+/// One `key=value`, and how to read the value.
+struct Setting<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+impl Setting<'_> {
+    fn refuse(&self, expected: &'static str) -> NetError {
+        NetError::Value { key: self.key.to_owned(), value: self.value.to_owned(), expected }
+    }
+
+    fn number<T: FromStr>(&self, expected: &'static str) -> Result<T, NetError> {
+        self.value.parse().map_err(|_| self.refuse(expected))
+    }
+
+    fn list(&self) -> Result<Vec<u32>, NetError> {
+        let numbers: Result<_, _> = self.value.split(',').map(|item| item.trim().parse()).collect();
+        numbers.map_err(|_| self.refuse("numbers separated by commas"))
+    }
+
+    fn operation(&self) -> Result<Operation, NetError> {
+        match self.value {
+            "call" => Ok(Operation::Call),
+            "read" => Ok(Operation::Read),
+            "write" => Ok(Operation::Write),
+            _ => Err(self.refuse("call, read or write")),
+        }
+    }
+
+    fn network(&self) -> Result<(Ipv4Addr, u8), NetError> {
+        let parsed = self
+            .value
+            .split_once('/')
+            .and_then(|(address, prefix)| Some((address.parse().ok()?, prefix.parse().ok()?)));
+        parsed.ok_or_else(|| self.refuse("address/prefix, such as 10.0.2.2/24"))
+    }
+
+    /// A time such as 500ns, 10us, 2ms, 1s.
+    fn time(&self) -> Result<SimTime, NetError> {
+        let units = [("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000), ("ps", 1)];
+        let parsed = units.iter().find_map(|&(unit, ps)| {
+            let number: u64 = self.value.strip_suffix(unit)?.parse().ok()?;
+            number.checked_mul(ps)
+        });
+        // A day is far below the 213 days that `SimTime` holds.
+        let limit = 86_400 * 1_000_000_000_000;
+        parsed
+            .filter(|&ps| ps <= limit)
+            .map(SimTime::from_ps)
+            .ok_or_else(|| self.refuse("a time up to a day, such as 500ns, 10us, 2ms or 1s"))
+    }
+
+    /// Bits per second, such as 1G, 100M or 10M; the byte time must be whole picoseconds.
+    fn rate(&self) -> Result<u64, NetError> {
+        let expected = "bits per second, such as 10M, 100M, 1G or 10G";
+        let (digits, unit) = match self.value.strip_suffix('G') {
+            Some(digits) => (digits, 1_000_000_000u64),
+            None => (self.value.strip_suffix('M').ok_or_else(|| self.refuse(expected))?, 1_000_000),
+        };
+        let bits: Option<u64> = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+        let picoseconds = 8_000_000_000_000u64;
+        match bits {
+            Some(bits) if bits > 0 && picoseconds.is_multiple_of(bits) => Ok(picoseconds / bits),
+            _ => Err(self.refuse(expected)),
+        }
+    }
+
+    /// A share such as 0.01, in parts of a million.
+    fn share(&self) -> Result<u32, NetError> {
+        let share: f64 = self.number("a share from 0 to 1")?;
+        // The comparison is false for "nan", and the product is at most a million.
+        if (0.0..=1.0).contains(&share) {
+            Ok((share * 1e6).round() as u32)
+        } else {
+            Err(self.refuse("a share from 0 to 1"))
+        }
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Network").field("link", &self.link.is_some()).field("report", &self.report).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_can_be_said() {
+        let spec: NetSpec = "loadgen:connections=1,2,4; requests=200;warmup=10;size=128;op=read;server=10.0.2.20:80;\
+             address=10.0.2.9/16;think=3us;timeout=10ms;seed=9;rate=100M;delay=500ns;loss=0.01;damage=0.000001;link-seed=3;pcap=a.pcap"
+            .parse()
+            .unwrap();
+        let Some(PeerSpec::LoadGen(config)) = &spec.peer else { panic!("{spec:?}") };
+        assert_eq!(config.connections, [1, 2, 4]);
+        assert_eq!((config.requests, config.warmup, config.size, config.seed), (200, 10, 128, 9));
+        assert_eq!((config.operation, config.prefix), (Operation::Read, 16));
+        assert_eq!((config.server.to_string(), config.address.to_string()), ("10.0.2.20:80".into(), "10.0.2.9".into()));
+        assert_eq!((config.think, config.timeout), (SimTime::from_us(3), SimTime::from_us(10_000)));
+        assert_eq!((spec.link.byte_ps, spec.link.delay), (80_000, SimTime::from_ns(500)));
+        assert_eq!((spec.link.loss_ppm, spec.link.damage_ppm, spec.link.seed), (10_000, 1, 3));
+        assert_eq!(spec.pcap, Some(PathBuf::from("a.pcap")));
+    }
+
+    #[test]
+    fn short_forms() {
+        assert_eq!("none".parse::<NetSpec>().unwrap(), NetSpec::default());
+        assert_eq!("echo".parse::<NetSpec>().unwrap().peer, Some(PeerSpec::Echo));
+        assert!("none".parse::<NetSpec>().unwrap().build().unwrap().link.is_none());
+        let network = "loadgen".parse::<NetSpec>().unwrap().build().unwrap();
+        assert!(network.link.is_some() && !network.report.unwrap().finished());
+    }
+
+    #[test]
+    fn refusals_name_the_culprit() {
+        for (text, word) in [
+            ("bogus", "bogus"),
+            ("sink:connections=1", "connections"),
+            ("none:rate=1G", "rate"),
+            ("loadgen:speed=9", "speed"),
+            ("loadgen:requests", "requests"),
+            ("loadgen:requests=many", "many"),
+            ("loadgen:connections=1,,2", "1,,2"),
+            ("loadgen:connections=0", "0 connections"),
+            ("loadgen:op=shout", "shout"),
+            ("loadgen:address=10.0.2.2", "10.0.2.2"),
+            ("loadgen:port=99999", "99999"),
+            ("sink:rate=3G", "3G"),
+            ("sink:rate=0G", "0G"),
+            ("sink:delay=5", "delay"),
+            ("sink:delay=99999999999999s", "delay"),
+            ("sink:loss=1.5", "1.5"),
+            ("sink:loss=nan", "nan"),
+        ] {
+            let error = text.parse::<NetSpec>().expect_err(text).to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        let error = "sink:pcap=/nonexistent/x".parse::<NetSpec>().unwrap().build().unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/x"), "{error}");
+    }
+}
