@@ -1,0 +1,100 @@
+//! Guest programs from cargo.
+
+use crate::error::{Error, Result};
+use crate::manifest::{Manifest, System};
+use cargo_metadata::{Metadata, MetadataCommand};
+use std::collections::BTreeSet;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Target of all guest code.
+const TARGET: &str = "riscv64imac-unknown-none-elf";
+
+/// A binary of a package.
+pub type Target<'a> = (&'a str, &'a str);
+
+/// The workspace that the guest programs come from.
+pub struct Workspace {
+    metadata: Metadata,
+}
+
+impl Workspace {
+    /// Lists the packages.
+    ///
+    /// # Errors
+    /// If cargo cannot.
+    pub fn open() -> Result<Self> {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec();
+        Ok(Self { metadata: metadata.map_err(|error| Error::Metadata(error.to_string()))? })
+    }
+
+    /// Checks that the package and the binary of every program exist.
+    pub(crate) fn check(&self, manifest: &Manifest, system: &System) -> Result<()> {
+        for (name, program) in &system.program {
+            let refuse = |field: &str, message: String| {
+                Err(Error::Manifest { place: manifest.place(&format!("program.{name}.{field}")), message })
+            };
+            let Some(package) = self.metadata.packages.iter().find(|package| package.name.as_str() == program.package)
+            else {
+                return refuse("package", format!("there is no package `{}` in this workspace", program.package));
+            };
+            let bins: Vec<&str> =
+                package.targets.iter().filter(|target| target.is_bin()).map(|target| target.name.as_str()).collect();
+            if !bins.contains(&program.bin.as_str()) {
+                let known = if bins.is_empty() { "none".into() } else { bins.join(", ") };
+                return refuse(
+                    "bin",
+                    format!("package `{}` has no binary `{}`; it has: {known}", program.package, program.bin),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The workspace's target folder.
+    pub fn target(&self) -> &Path {
+        self.metadata.target_directory.as_std_path()
+    }
+
+    /// Where the binaries are after [`Workspace::build`].
+    pub fn binary(&self, name: &str) -> PathBuf {
+        self.target().join("guest").join(TARGET).join("release").join(name)
+    }
+
+    /// Builds binaries for the guest. Cargo's messages go to stderr, unless `quiet` and there is nothing wrong.
+    ///
+    /// # Errors
+    /// If one does not compile.
+    pub fn build(&self, targets: &BTreeSet<Target>, quiet: bool) -> Result<()> {
+        let packages: BTreeSet<&str> = targets.iter().map(|(package, _)| *package).collect();
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.current_dir(&self.metadata.workspace_root);
+        cargo.args(["build", "--release", "--target", TARGET, "--target-dir"]).arg(self.target().join("guest"));
+        cargo.args(packages.iter().flat_map(|package| ["-p", package]));
+        cargo.args(targets.iter().flat_map(|(_, bin)| ["--bin", bin]));
+        if quiet {
+            cargo.arg("--quiet");
+        }
+        // The environment of a `cargo test` or `cargo run` around this must not change what is built here.
+        cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", self.flags().join("\x1f"));
+        cargo.stdin(Stdio::null()).stdout(Stdio::null());
+        let status = cargo.status().map_err(|error| Error::GuestBuild(error.to_string()))?;
+        if status.success() { Ok(()) } else { Err(Error::GuestBuild(status.to_string())) }
+    }
+
+    /// Compiler flags of guest code: frame pointers for backtraces, and no path of this machine in the binaries, so that the same
+    /// sources give the same image anywhere.
+    fn flags(&self) -> Vec<String> {
+        let mut flags = vec![String::from("-Cforce-frame-pointers=yes")];
+        let mut remap = |from: &Path, to: &str| flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+        if let Some(home) =
+            env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")))
+        {
+            remap(&home.join("registry").join("src"), "registry");
+        }
+        remap(self.metadata.workspace_root.as_std_path(), "wakeline");
+        flags
+    }
+}

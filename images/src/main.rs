@@ -1,0 +1,99 @@
+//! `images`: list, check, build and run the systems of this tree.
+
+use clap::{Parser, Subcommand};
+use images::{Error, Image, Manifest, Options};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Turns manifests into bootable images.
+#[derive(Parser)]
+#[command(name = "images", version)]
+struct Command {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// List the manifests
+    List,
+    /// Check a manifest without building
+    Check(System),
+    /// Build an image
+    Build {
+        #[command(flatten)]
+        system: System,
+        /// Where to write the image [default: target/images/NAME.elf]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Build an image around a seL4 root server that knows nothing of manifests
+    RootServer {
+        /// The root server, an ELF file linked against libsel4
+        file: PathBuf,
+        /// Where to write the image [default: target/images/FILE.elf]
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// The root server was built for one core (CONFIG_MAX_NUM_NODES = 1)
+        #[arg(long)]
+        up: bool,
+    },
+}
+
+#[derive(clap::Args)]
+struct System {
+    /// Name of a manifest in images/, or path of one
+    manifest: String,
+    /// Change a value of the manifest, such as program.client.hart=1 (repeatable)
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl System {
+    fn load(&self) -> Result<Manifest, Error> {
+        let mut manifest = match self.manifest.ends_with(".toml") {
+            true => Manifest::load(self.manifest.as_ref())?,
+            false => Manifest::named(&self.manifest)?,
+        };
+        for change in &self.set {
+            let (key, value) = change.split_once('=').ok_or_else(|| Error::Manifest {
+                place: format!("--set {change}"),
+                message: "write KEY=VALUE".into(),
+            })?;
+            manifest.set(key, value)?;
+        }
+        Ok(manifest)
+    }
+}
+
+fn main() -> ExitCode {
+    match perform(&Command::parse().action) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn perform(action: &Action) -> Result<(), Error> {
+    let options =
+        |out: &Option<PathBuf>| Options { out: out.clone(), quiet: false, progress: &|step| eprintln!("{step}") };
+    match action {
+        Action::List => images::manifest::names()?.iter().for_each(|name| println!("{name}")),
+        Action::Check(system) => {
+            images::verify(&system.load()?)?;
+            println!("{} is good", system.manifest);
+        }
+        Action::Build { system, out } => report(&images::build(&system.load()?, &options(out))?),
+        Action::RootServer { file, out, up } => {
+            let labels = if *up { abi::label::Table::Up } else { abi::label::Table::Smp };
+            report(&images::build_root_server(file, labels, &options(out))?);
+        }
+    }
+    Ok(())
+}
+
+fn report(image: &Image) {
+    println!("{} ({} bytes)", image.path.display(), image.bytes.len());
+}

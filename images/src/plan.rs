@@ -1,0 +1,405 @@
+//! Every slot and every virtual address of a system, assigned before anything runs.
+//!
+//! ```text
+//! address space of a program                      CSpace of a program
+//! 0x0001_0000  image (up to 0x0400_0000)          1..7   fixed (docs/architecture.md, section 4)
+//! 0x0400_0000  environment                        16..   fault endpoints of threads 1.., peers of channels,
+//! 0x0420_0000  IPC buffers, one page each                interrupt handlers (4 per device), DMA frames,
+//! 0x0440_0000  stacks, a guard page below each           reply slots
+//! 0x2000_0000  rings and arenas
+//! 0x6000_0000  heap                               doorbell bits
+//! 0x7000_0000  device registers, 16 MiB each      0 upwards    channels that reach this program, by name
+//! 0x7800_0000  DMA memory                         63 downwards interrupts, 4 per device
+//! ```
+
+use crate::check;
+use crate::manifest::{Channel, OnFault, System, Transport};
+use std::collections::BTreeMap;
+
+/// End of the addresses that an image may use.
+pub const IMAGE_END: u64 = 0x0400_0000;
+/// First address that an image may use.
+pub const IMAGE_START: u64 = 0x1_0000;
+const ENVIRONMENT: u64 = 0x0400_0000;
+/// Room for an environment, with what the root task adds.
+pub const ENVIRONMENT_SIZE: u64 = 64 << 10;
+const IPC_BUFFERS: u64 = 0x0420_0000;
+const STACKS: u64 = 0x0440_0000;
+const CHANNELS: u64 = 0x2000_0000;
+const CHANNELS_END: u64 = 0x6000_0000;
+const HEAP: u64 = 0x6000_0000;
+const DEVICES: u64 = 0x7000_0000;
+const DEVICE_WINDOW: u64 = 16 << 20;
+const DMA: u64 = 0x7800_0000;
+/// Page size.
+pub const PAGE: u64 = 4096;
+const MEGA_PAGE: u64 = 2 << 20;
+
+/// First slot that a manifest fills.
+const FIRST_GRANT: u64 = 16;
+/// Interrupts that a device may have.
+pub const DEVICE_IRQS: u64 = 4;
+const REPLY_SLOTS: u64 = 64;
+/// Bytes of a ring entry, and of the control words before the rings (libipc's README).
+const RING_ENTRY: u64 = 64;
+const RING_CONTROL: u64 = PAGE;
+
+/// A range of addresses or of slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// First.
+    pub start: u64,
+    /// How many bytes or slots.
+    pub size: u64,
+}
+
+/// Everything about one program but its code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramPlan {
+    /// Name in the manifest.
+    pub name: String,
+    /// Cargo package and binary.
+    pub target: (String, String),
+    /// Priority.
+    pub priority: u64,
+    /// Hart.
+    pub hart: usize,
+    /// Threads.
+    pub threads: usize,
+    /// The system ends when all main programs have left.
+    pub main: bool,
+    /// What a fault does.
+    pub on_fault: OnFault,
+    /// Words for the program.
+    pub args: BTreeMap<String, String>,
+    /// Where its environment is mapped.
+    pub environment: Range,
+    /// Its IPC buffers, one page per thread.
+    pub ipc_buffers: Range,
+    /// First stack; they follow each other, each with a guard page below it, so `start` is a guard page.
+    pub stacks: Range,
+    /// Bytes of one stack without its guard page.
+    pub stack: u64,
+    /// Heap.
+    pub heap: Range,
+    /// Slots of the fault endpoints of threads 1 and up.
+    pub fault_slots: Range,
+    /// It serves synchronous channels and has an endpoint.
+    pub serves: bool,
+    /// Free slots for reply capabilities.
+    pub reply_slots: Range,
+    /// Devices.
+    pub devices: Vec<DevicePlan>,
+    /// DMA memory and the slots of its 2 MiB frames.
+    pub dma: Option<(Range, Range)>,
+    /// Radix of its CNode.
+    pub cnode_bits: u32,
+    /// A channel reaches its doorbell, so user interrupts are of use.
+    pub doorbell: bool,
+}
+
+/// One device of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DevicePlan {
+    /// By which the root task finds it.
+    pub compatible: String,
+    /// Where its registers may be mapped.
+    pub window: Range,
+    /// First of its [`DEVICE_IRQS`] slots for interrupt handlers.
+    pub first_slot: u64,
+    /// Its first doorbell bit; further interrupts have the bits below.
+    pub first_bit: u32,
+}
+
+/// One channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelPlan {
+    /// Name in the manifest.
+    pub name: String,
+    /// Number.
+    pub index: usize,
+    /// How messages travel.
+    pub transport: Transport,
+    /// Ring entries each way.
+    pub entries: u64,
+    /// Bytes of the rings with their control words; 0 for sync.
+    pub ring: u64,
+    /// Bytes of the arena.
+    pub arena: u64,
+    /// The asking end.
+    pub client: EndPlan,
+    /// The answering end.
+    pub server: EndPlan,
+}
+
+/// What one program has of a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndPlan {
+    /// The program.
+    pub program: String,
+    /// Slot of the peer's doorbell or endpoint.
+    pub peer: u64,
+    /// Bit of the own doorbell that the peer rings.
+    pub vector: u32,
+    /// Address of the rings.
+    pub ring: u64,
+    /// Address of the arena.
+    pub arena: u64,
+}
+
+/// A planned system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Programs by name.
+    pub programs: Vec<ProgramPlan>,
+    /// Channels by name.
+    pub channels: Vec<ChannelPlan>,
+}
+
+/// Counters of what is already given away in one program.
+struct Cursor {
+    slot: u64,
+    channel_address: u64,
+    vector: u32,
+}
+
+impl Cursor {
+    fn slots(&mut self, count: u64) -> Range {
+        let start = self.slot;
+        self.slot += count;
+        Range { start, size: count }
+    }
+
+    /// Room for a shared area, with a guard page behind it. Large areas start where 2 MiB pages can map them.
+    fn area(&mut self, size: u64) -> u64 {
+        if size == 0 {
+            return 0;
+        }
+        let align = if size >= MEGA_PAGE { MEGA_PAGE } else { PAGE };
+        let address = self.channel_address.next_multiple_of(align);
+        self.channel_address = address + size + PAGE;
+        address
+    }
+}
+
+impl Plan {
+    /// Plans a checked system.
+    ///
+    /// # Errors
+    /// The key and the reason, if a program has more channels than doorbell bits or addresses for them.
+    pub fn new(system: &System) -> Result<Self, (String, String)> {
+        let mut cursors: BTreeMap<&str, Cursor> = system
+            .program
+            .iter()
+            .map(|(name, program)| {
+                let slot = FIRST_GRANT + program.threads as u64 - 1;
+                (name.as_str(), Cursor { slot, channel_address: CHANNELS, vector: 0 })
+            })
+            .collect();
+        let channels = system
+            .channel
+            .iter()
+            .enumerate()
+            .map(|(index, (name, channel))| plan_channel(index, name, channel, &mut cursors))
+            .collect();
+        let programs =
+            system.program.keys().map(|name| plan_program(system, name, &mut cursors)).collect::<Result<_, _>>()?;
+        Ok(Self { programs, channels })
+    }
+
+    /// Bytes of memory that the programs use beyond their images, without kernel objects.
+    pub fn memory(&self) -> u64 {
+        let programs = self.programs.iter().map(|program| {
+            let threads = program.threads as u64;
+            ENVIRONMENT_SIZE
+                + threads * (program.stack + PAGE)
+                + program.heap.size
+                + program.dma.map_or(0, |(area, _)| area.size)
+        });
+        let channels = self.channels.iter().map(|channel| channel.ring + channel.arena);
+        programs.chain(channels).sum()
+    }
+
+    /// Slots that the root task needs beyond those that it is born with: a frame per page, twice where two programs map it.
+    pub fn root_slots(&self) -> u64 {
+        let objects_per_program =
+            64 + 4 * u64::from(self.programs.iter().map(|program| program.threads as u32).max().unwrap_or(1));
+        let shared: u64 = self.channels.iter().map(|channel| channel.ring + channel.arena).sum();
+        (self.memory() + shared) / PAGE + self.programs.len() as u64 * objects_per_program
+    }
+}
+
+fn plan_channel(index: usize, name: &str, channel: &Channel, cursors: &mut BTreeMap<&str, Cursor>) -> ChannelPlan {
+    let is_async = channel.transport == Transport::Async;
+    let ring = if is_async { (RING_CONTROL + 2 * channel.entries * RING_ENTRY).next_multiple_of(PAGE) } else { 0 };
+    let mut end = |program: &str, peer_slot: Option<u64>| {
+        // The checks have established that both programs exist.
+        let cursor = cursors.get_mut(program).expect("a checked channel names known programs");
+        let peer = peer_slot.unwrap_or_else(|| cursor.slots(1).start);
+        let vector = cursor.vector;
+        cursor.vector += u32::from(is_async);
+        EndPlan { program: program.into(), peer, vector, ring: cursor.area(ring), arena: cursor.area(channel.arena.0) }
+    };
+    let client = end(&channel.client, None);
+    // A server of a synchronous channel receives on its own endpoint, slot 6, whoever calls.
+    let server = end(&channel.server, (!is_async).then_some(6));
+    ChannelPlan {
+        name: name.into(),
+        index,
+        transport: channel.transport,
+        entries: if is_async { channel.entries } else { 0 },
+        ring,
+        arena: channel.arena.0,
+        client,
+        server,
+    }
+}
+
+fn plan_program(
+    system: &System,
+    name: &str,
+    cursors: &mut BTreeMap<&str, Cursor>,
+) -> Result<ProgramPlan, (String, String)> {
+    let program = &system.program[name];
+    let cursor = cursors.get_mut(name).expect("every program has a cursor");
+    if cursor.channel_address > CHANNELS_END {
+        return Err((
+            format!("program.{name}"),
+            "the rings and arenas of its channels exceed 1G; make arenas smaller".into(),
+        ));
+    }
+    let bits_left = 64 - (program.devices.len() as u64 * DEVICE_IRQS) as u32;
+    if cursor.vector > bits_left {
+        let message = format!("{} channels reach it, but only {bits_left} doorbell bits are left", cursor.vector);
+        return Err((format!("program.{name}"), message));
+    }
+    let devices = program
+        .devices
+        .iter()
+        .zip(0..)
+        .map(|(compatible, index)| DevicePlan {
+            compatible: compatible.clone(),
+            window: Range { start: DEVICES + index * DEVICE_WINDOW, size: DEVICE_WINDOW },
+            first_slot: cursor.slots(DEVICE_IRQS).start,
+            first_bit: 63 - (index * DEVICE_IRQS) as u32,
+        })
+        .collect();
+    let dma = (program.dma.0 > 0)
+        .then(|| (Range { start: DMA, size: program.dma.0 }, cursor.slots(program.dma.0 / MEGA_PAGE)));
+    let serves = check::serves_sync(system, name);
+    let reply_slots = cursor.slots(program.reply_slots.unwrap_or(if serves { REPLY_SLOTS } else { 0 }));
+    let threads = program.threads as u64;
+    Ok(ProgramPlan {
+        name: name.into(),
+        target: (program.package.clone(), program.bin.clone()),
+        priority: program.priority,
+        hart: program.hart,
+        threads: program.threads,
+        main: program.main.unwrap_or(!check::serves(system, name)),
+        on_fault: program.on_fault,
+        args: program.args.clone(),
+        environment: Range { start: ENVIRONMENT, size: ENVIRONMENT_SIZE },
+        ipc_buffers: Range { start: IPC_BUFFERS, size: threads * PAGE },
+        stacks: Range { start: STACKS, size: threads * (program.stack.0 + PAGE) },
+        stack: program.stack.0,
+        heap: Range { start: HEAP, size: program.heap.0 },
+        fault_slots: Range { start: FIRST_GRANT, size: threads - 1 },
+        serves,
+        reply_slots,
+        devices,
+        dma,
+        cnode_bits: cursor.slot.next_power_of_two().ilog2().max(5),
+        doorbell: cursor.vector > 0,
+    })
+}
+
+const _: () = assert!(DEVICES + check::MAX_DEVICES as u64 * DEVICE_WINDOW <= DMA);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+    use std::path::Path;
+
+    fn plan(text: &str) -> Plan {
+        let manifest = Manifest::parse("t".into(), Path::new("t.toml"), text.into()).unwrap();
+        Plan::new(&manifest.system().unwrap()).unwrap()
+    }
+
+    const THREE: &str = r#"
+        [program.a]
+        package = "apps"
+        bin = "hello"
+        priority = 10
+        threads = 3
+        [program.b]
+        package = "apps"
+        bin = "hello"
+        priority = 10
+        [program.s]
+        package = "apps"
+        bin = "hello"
+        priority = 10
+        devices = ["x,one", "x,two"]
+        dma = "4M"
+        [channel.a-s]
+        client = "a"
+        server = "s"
+        entries = 64
+        arena = "8K"
+        [channel.b-s]
+        client = "b"
+        server = "s"
+        transport = "sync"
+        arena = "2M"
+        [channel.c-s]
+        client = "b"
+        server = "s"
+    "#;
+
+    #[test]
+    fn vectors_count_per_receiver() {
+        let plan = plan(THREE);
+        let ends: Vec<_> = plan.channels.iter().map(|channel| (channel.client.vector, channel.server.vector)).collect();
+        assert_eq!(ends, [(0, 0), (0, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn slots_and_addresses_do_not_overlap() {
+        let plan = plan(THREE);
+        for program in &plan.programs {
+            let ends =
+                plan.channels.iter().flat_map(|channel| [(channel, &channel.client), (channel, &channel.server)]);
+            let mine: Vec<_> = ends.filter(|(_, end)| end.program == program.name).collect();
+            let mut slots = vec![program.fault_slots, program.reply_slots];
+            slots.extend(program.devices.iter().map(|device| Range { start: device.first_slot, size: DEVICE_IRQS }));
+            slots.extend(program.dma.map(|(_, slots)| slots));
+            slots.extend(
+                mine.iter()
+                    .filter(|(_, end)| end.peer >= FIRST_GRANT)
+                    .map(|(_, end)| Range { start: end.peer, size: 1 }),
+            );
+            let mut areas = vec![program.environment, program.ipc_buffers, program.stacks, program.heap];
+            areas.extend(program.devices.iter().map(|device| device.window));
+            areas.extend(program.dma.map(|(area, _)| area));
+            areas.extend(mine.iter().map(|(channel, end)| Range { start: end.ring, size: channel.ring }));
+            areas.extend(mine.iter().map(|(channel, end)| Range { start: end.arena, size: channel.arena }));
+            for mut ranges in [slots, areas] {
+                ranges.retain(|range| range.size > 0);
+                ranges.sort_by_key(|range| range.start);
+                assert!(ranges.windows(2).all(|pair| pair[0].start + pair[0].size <= pair[1].start), "{ranges:?}");
+            }
+            assert!(1 << program.cnode_bits > program.reply_slots.start + program.reply_slots.size - 1);
+        }
+    }
+
+    #[test]
+    fn a_sync_server_receives_on_its_endpoint() {
+        let plan = plan(THREE);
+        assert_eq!(plan.channels[1].server.peer, 6);
+        assert!(plan.programs[2].serves);
+        assert_eq!(plan.programs[2].reply_slots.size, REPLY_SLOTS);
+        assert_eq!(plan.programs[2].devices[1].first_bit, 59);
+        assert_eq!(plan.channels[1].server.arena % MEGA_PAGE, 0);
+    }
+}

@@ -1,0 +1,152 @@
+//! Guest ELF files: what is in them, checked, and what of them goes into an image.
+
+use crate::error::{Error, Result};
+use crate::plan::{PAGE, Range};
+use object::LittleEndian as Le;
+use object::elf::{self, FileHeader64, ProgramHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bytes of an ELF header, and offset and size of its words about sections (ELF-64 specification: e_shoff, e_shentsize..e_shstrndx).
+const SECTION_OFFSET: std::ops::Range<usize> = 40..48;
+const SECTION_COUNTS: std::ops::Range<usize> = 58..64;
+
+/// A guest program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// The whole file.
+    pub bytes: Vec<u8>,
+    /// Entry address.
+    pub entry: u64,
+    /// Loadable segments by ascending address, page by page disjoint.
+    pub segments: Vec<Segment>,
+}
+
+/// A loadable segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its addresses.
+    pub memory: Range,
+    /// Its bytes in the file; the rest of its memory is zero.
+    pub file: Range,
+    /// It may be written.
+    pub write: bool,
+    /// It may be executed.
+    pub execute: bool,
+}
+
+impl Segment {
+    fn end(&self) -> u64 {
+        self.memory.start + self.memory.size
+    }
+}
+
+impl Program {
+    /// Reads and checks a program.
+    ///
+    /// # Errors
+    /// If the file cannot be read or [`Program::parse`] refuses it.
+    pub fn load(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path).map_err(Error::io(path))?;
+        Self::parse(path, bytes)
+    }
+
+    /// Checks a program.
+    ///
+    /// # Errors
+    /// If it is not a complete, statically linked RV64 executable whose segments have pages of their own.
+    pub fn parse(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+        let (entry, segments) = segments(&bytes).map_err(|reason| Error::Elf { path: path.into(), reason })?;
+        Ok(Self { path: path.into(), bytes, entry, segments })
+    }
+
+    /// Lowest address, rounded down to a page.
+    pub fn start(&self) -> u64 {
+        self.segments[0].memory.start / PAGE * PAGE
+    }
+
+    /// First address after the program.
+    pub fn end(&self) -> u64 {
+        self.segments[self.segments.len() - 1].end()
+    }
+
+    /// Pages that its segments fill.
+    pub fn pages(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.end().div_ceil(PAGE) - segment.memory.start / PAGE).sum()
+    }
+
+    /// Its memory from [`Program::start`] to [`Program::end`].
+    pub fn memory(&self) -> Vec<u8> {
+        let mut memory = vec![0; (self.end() - self.start()) as usize];
+        for segment in &self.segments {
+            let at = (segment.memory.start - self.start()) as usize;
+            let file = &self.bytes[segment.file.start as usize..][..segment.file.size as usize];
+            memory[at..at + file.len()].copy_from_slice(file);
+        }
+        memory
+    }
+
+    /// The file without sections and symbols: headers and segments stay where they are.
+    pub fn stripped(&self) -> Vec<u8> {
+        let end = self.segments.iter().map(|segment| segment.file.start + segment.file.size).max().unwrap_or(0);
+        let mut bytes = self.bytes[..end as usize].to_vec();
+        bytes[SECTION_OFFSET].fill(0);
+        bytes[SECTION_COUNTS].fill(0);
+        bytes
+    }
+
+    /// Address of a symbol.
+    ///
+    /// # Errors
+    /// If the program has no such symbol.
+    pub fn symbol(&self, name: &str) -> Result<u64> {
+        use object::{Object, ObjectSymbol};
+        let refuse = |reason: String| Error::Elf { path: self.path.clone(), reason };
+        let file = object::File::parse(&*self.bytes).map_err(|error| refuse(error.to_string()))?;
+        let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
+        symbol.map(|symbol| symbol.address()).ok_or_else(|| refuse(format!("it has no symbol `{name}`")))
+    }
+}
+
+fn segments(bytes: &[u8]) -> std::result::Result<(u64, Vec<Segment>), String> {
+    let malformed = |_| String::from("the file is truncated or no ELF file");
+    let header = FileHeader64::<Le>::parse(bytes).map_err(malformed)?;
+    let endian = header.endian().map_err(malformed)?;
+    require(header.e_machine(endian) == elf::EM_RISCV, "it is not for RISC-V")?;
+    require(header.e_type(endian) == elf::ET_EXEC, "it is not a statically linked executable")?;
+    let headers = header.program_headers(endian, bytes).map_err(malformed)?;
+    let mut segments = headers
+        .iter()
+        .filter(|header| header.p_type(endian) == elf::PT_LOAD && header.p_memsz(endian) > 0)
+        .map(|header| segment(header, bytes))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
+    segments.sort_by_key(|segment| segment.memory.start);
+    require(!segments.is_empty(), "it has nothing to load")?;
+    for pair in segments.windows(2) {
+        let apart = pair[0].end().div_ceil(PAGE) <= pair[1].memory.start / PAGE;
+        require(apart, "two of its segments share a page, so their rights cannot differ")?;
+    }
+    let entry = header.e_entry(endian);
+    let inside = |segment: &Segment| segment.execute && (segment.memory.start..segment.end()).contains(&entry);
+    require(segments.iter().any(inside), "its entry is not in executable memory")?;
+    Ok((entry, segments))
+}
+
+fn segment(header: &ProgramHeader64<Le>, bytes: &[u8]) -> std::result::Result<Segment, String> {
+    let memory = Range { start: header.p_vaddr(Le), size: header.p_memsz(Le) };
+    let file = Range { start: header.p_offset(Le), size: header.p_filesz(Le) };
+    let end = file.start.checked_add(file.size);
+    require(end.is_some_and(|end| end <= bytes.len() as u64), "the file is truncated: a segment lies behind its end")?;
+    require(file.size <= memory.size, "a segment is larger in the file than in memory")?;
+    require(memory.start.checked_add(memory.size).is_some(), "a segment wraps around the address space")?;
+    let flags = header.p_flags(Le);
+    let (write, execute) = (flags & elf::PF_W == elf::PF_W, flags & elf::PF_X == elf::PF_X);
+    Ok(Segment { memory, file, write, execute })
+}
+
+fn require(condition: bool, reason: &str) -> std::result::Result<(), String> {
+    if condition { Ok(()) } else { Err(reason.into()) }
+}
