@@ -4,26 +4,63 @@
 //! would lose a send that falls between the two on hardware where only software clears the latch. A read of zero bits is
 //! legal and harmless.
 //!
-//! * [`collect`]: ORs the bits into a word of the program and returns. Three registers are touched, so an interrupt costs
-//!   a dozen instructions; the program looks at the word when it likes. This is what an executor wants.
+//! * [`collect`]: ORs the bits into an [`Inbox`] and returns. Two registers are touched, so an interrupt costs some fifteen
+//!   instructions; the program looks at the inbox when it likes. This is what an executor wants.
 //! * [`call`]: saves all caller-saved integer registers on an aligned frame and calls a function with the bits.
 //!
-//! `uscratch` holds the word's or the function's address, so that each thread has its own. Neither handler touches
+//! `uscratch` holds the inbox's or the function's address, so that each thread has its own. Neither handler touches
 //! floating-point registers (guests are soft-float), and both leave user interrupts disabled until `uret`.
 //!
 //! What a function under [`call`] may do is what a signal handler may do: no allocation, no lock of the interrupted code,
 //! no panic; set atomic flags, nothing more.
 
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(target_arch = "riscv64")]
 use crate::csr::{UIE, USCRATCH, USTATUS, UTVEC};
 
-/// Makes this thread's user interrupts OR their bits into `word`, and enables them in `uie` and `ustatus`.
+/// Where the [`collect`] handler of one thread leaves the bits.
+#[repr(C)]
+pub struct Inbox {
+    bits: AtomicU64,
+    interrupts: AtomicU64,
+}
+
+const _: () = assert!(core::mem::offset_of!(Inbox, bits) == 0 && core::mem::offset_of!(Inbox, interrupts) == 8);
+
+impl Inbox {
+    /// An empty one.
+    pub const fn new() -> Self {
+        Self { bits: AtomicU64::new(0), interrupts: AtomicU64::new(0) }
+    }
+
+    /// Takes the bits that came since the last call.
+    #[inline] // polled: a load and a branch if nothing came
+    pub fn take(&self) -> u64 {
+        match self.bits.load(Ordering::Relaxed) {
+            0 => 0,
+            // Acquire: the handler's read of the receiver made visible what preceded the sends.
+            _ => self.bits.swap(0, Ordering::Acquire),
+        }
+    }
+
+    /// How many interrupts were taken.
+    pub fn interrupts(&self) -> u64 {
+        self.interrupts.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Makes this thread's user interrupts leave their bits in `inbox`, and enables them in `uie` and `ustatus`.
 ///
-/// The word is written by the handler of this thread between any two instructions; take it with `swap`.
-pub fn collect(word: &'static AtomicU64) {
-    install::<Collect>(core::ptr::from_ref(word).addr());
+/// One inbox belongs to one thread: the handler counts without an atomic operation.
+pub fn collect(inbox: &'static Inbox) {
+    install::<Collect>(core::ptr::from_ref(inbox).expose_provenance());
 }
 
 /// Makes this thread's user interrupts call `handler` with their bits, and enables them in `uie` and `ustatus`.
@@ -63,7 +100,7 @@ fn install<H: Handler>(scratch: usize) {
     let handler = H::address();
     #[cfg(target_arch = "riscv64")]
     // SAFETY: user interrupts are off while the two words are set, so no handler sees one without the other. Handler and
-    // word live as long as the program (`'static`, code).
+    // inbox live as long as the program (`'static`, code).
     unsafe {
         core::arch::asm!(
             "csrci {ustatus}, 1",
@@ -115,6 +152,9 @@ mod riscv {
             ".option arch, +a", // module-level assembly does not inherit the target's features
             "amoor.d.aqrl x0, t0, (t1)",
             ".option pop",
+            "ld   t0, 8(t1)", // only this handler writes the count, and it does not nest
+            "addi t0, t0, 1",
+            "sd   t0, 8(t1)",
             "ld   t0, 0(sp)",
             "ld   t1, 8(sp)",
             "addi sp, sp, 16",
@@ -188,5 +228,20 @@ mod host {
         fn address() -> usize {
             0
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inbox_gives_its_bits_once() {
+        let inbox = Inbox::new();
+        assert_eq!(inbox.take(), 0);
+        inbox.bits.fetch_or(0b101, Ordering::Relaxed);
+        inbox.bits.fetch_or(1 << 63, Ordering::Relaxed);
+        assert_eq!(inbox.take(), 1 << 63 | 0b101);
+        assert_eq!(inbox.take(), 0);
     }
 }

@@ -1,0 +1,321 @@
+//! The asking side of a channel: calls that are awaited, and one-way messages.
+//!
+//! Credits: a client never has more calls in flight, abandoned ones included, than the ring has entries; so the reply ring
+//! cannot be overrun. And it never pushes a request over one that the server has not taken: a reply shows that its request
+//! and all before it were taken (requests are taken in order), and for one-way messages the server publishes a count.
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use crate::arena::{Arena, ArenaMemory};
+use crate::bell::{Doze, Ring};
+use crate::channel::{Bells, End, Memory, NativePeer, Role};
+use crate::entry::{Kind, Packet};
+use crate::error::{CallError, PeerMisbehaviour, SendError};
+use crate::executor::Link;
+use crate::message::Message;
+use crate::pending::Pending;
+
+/// The client end of a channel.
+///
+/// A client belongs to one thread. Attach it to the executor whose tasks use it.
+pub struct Client<R: Ring = NativePeer> {
+    transport: Transport<R>,
+    pending: Pending,
+    arena: Arena,
+    calls: Cell<u64>,
+}
+
+/// How a client reaches its server.
+enum Transport<R> {
+    /// Shared rings. Boxed: ends of a channel stay where they are.
+    Rings(Box<Rings<R>>),
+    /// The server's endpoint; each call waits in the kernel.
+    #[cfg(target_os = "none")]
+    Endpoint(crate::port::endpoint::SyncClient),
+}
+
+struct Rings<R> {
+    end: End<R>,
+    /// Requests that the server has certainly taken.
+    taken: Cell<u64>,
+    /// Why no call can be made any more.
+    failed: Cell<Option<CallError>>,
+}
+
+impl<R: Ring> Client<R> {
+    /// The client end of a channel over rings; `ring` reaches the server.
+    pub fn new(memory: &Memory, ring: R) -> Self {
+        let end = End::new(memory, Role::Client, ring);
+        let entries = end.output.capacity() as usize;
+        let rings = Rings { end, taken: Cell::new(0), failed: Cell::new(None) };
+        Self::over(Transport::Rings(Box::new(rings)), entries, memory.arena())
+    }
+
+    fn over(transport: Transport<R>, entries: usize, arena: ArenaMemory) -> Self {
+        Self { transport, pending: Pending::new(entries), arena: Arena::new(arena, entries), calls: Cell::new(0) }
+    }
+
+    /// Sends `message` and resolves to the reply.
+    ///
+    /// The message is pushed at once, not at the first poll: calls made before awaiting any of them travel as one batch.
+    /// Dropping the future abandons the call; the server still executes it.
+    ///
+    /// # Errors
+    /// The future resolves to [`CallError`]: at once if too many calls are in flight or the channel is closed, later if the
+    /// server drops the request, closes the channel or breaks the protocol.
+    #[inline] // hot path: the message is built in place
+    pub fn call(&self, message: Message) -> Call<'_, R> {
+        let state = match &self.transport {
+            Transport::Rings(rings) => self.call_over(rings, message),
+            #[cfg(target_os = "none")]
+            Transport::Endpoint(endpoint) => self.call_endpoint(endpoint, message),
+        };
+        Call { client: self, state }
+    }
+
+    #[inline] // hot path
+    fn call_over(&self, rings: &Rings<R>, message: Message) -> State {
+        if let Some(error) = rings.failed.get() {
+            return State::Refused(error);
+        }
+        if !rings.has_room() {
+            return State::Refused(CallError::Full);
+        }
+        match self.pending.begin(rings.end.output.pushed()) {
+            None => State::Refused(CallError::Full),
+            Some((slot, cookie)) => {
+                rings.end.output.push(&Packet { kind: Kind::Call, cookie, message });
+                self.calls.set(self.calls.get() + 1);
+                State::Waiting(slot)
+            }
+        }
+    }
+
+    #[cfg(target_os = "none")]
+    fn call_endpoint(&self, endpoint: &crate::port::endpoint::SyncClient, message: Message) -> State {
+        match self.pending.begin(0) {
+            None => State::Refused(CallError::Full),
+            Some((slot, cookie)) => {
+                let answer = self.pending.complete(cookie, endpoint.call(message));
+                debug_assert!(answer.is_ok(), "the call was begun above");
+                self.calls.set(self.calls.get() + 1);
+                State::Waiting(slot)
+            }
+        }
+    }
+
+    /// Sends `message` without wanting a reply.
+    ///
+    /// # Errors
+    /// If the ring is full or the channel closed: the message comes back.
+    pub fn send(&self, message: Message) -> Result<(), SendError> {
+        match &self.transport {
+            Transport::Rings(rings) => {
+                if rings.failed.get().is_some() {
+                    return Err(SendError::Closed(message));
+                }
+                if !rings.has_room() {
+                    return Err(SendError::Full(message));
+                }
+                rings.end.output.push(&Packet { kind: Kind::OneWay, cookie: 0, message });
+            }
+            #[cfg(target_os = "none")]
+            Transport::Endpoint(endpoint) => endpoint.send(message),
+        }
+        Ok(())
+    }
+
+    /// The data buffers of the channel.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Calls made so far.
+    pub fn calls(&self) -> u64 {
+        self.calls.get()
+    }
+
+    /// How the server was reached so far; all zero over an endpoint.
+    pub fn bells(&self) -> Bells {
+        self.rings().map(|rings| rings.end.bells()).unwrap_or_default()
+    }
+
+    /// Closes the channel: calls in flight and later ones end with [`CallError::Closed`], and the server is told.
+    pub fn close(&self) {
+        if let Some(rings) = self.rings() {
+            self.fail(rings, CallError::Closed);
+        }
+    }
+
+    /// The rings, unless the channel goes over an endpoint.
+    #[inline] // a branch, on a host not even that
+    fn rings(&self) -> Option<&Rings<R>> {
+        match &self.transport {
+            Transport::Rings(rings) => Some(rings),
+            #[cfg(target_os = "none")]
+            Transport::Endpoint(_) => None,
+        }
+    }
+
+    #[cold]
+    fn fail(&self, rings: &Rings<R>, error: CallError) {
+        if rings.failed.get().is_none() {
+            rings.failed.set(Some(error));
+            rings.end.close();
+            self.pending.fail_all(error);
+        }
+    }
+
+    /// Takes every reply. Returns whether there was any.
+    fn drain(&self, rings: &Rings<R>) -> Result<bool, PeerMisbehaviour> {
+        let mut any = false;
+        while let Some(packet) = rings.end.pop()? {
+            any = true;
+            let result = match packet.kind {
+                Kind::Reply => Ok(packet.message),
+                Kind::Dropped => Err(CallError::Dropped),
+                Kind::Call | Kind::OneWay => return Err(PeerMisbehaviour::Kind),
+            };
+            let request = self.pending.complete(packet.cookie, result)?;
+            rings.taken.set(rings.taken.get().max(request + 1));
+        }
+        Ok(any)
+    }
+
+    fn poll_rings(&self, rings: &Rings<R>) -> bool {
+        if rings.failed.get().is_some() {
+            return false;
+        }
+        // The state first: what the server pushed before it closed is then seen by `drain`.
+        let closed = rings.end.peer_closed();
+        match self.drain(rings) {
+            Ok(false) if closed => {
+                self.fail(rings, CallError::Closed);
+                true
+            }
+            Ok(any) => any,
+            Err(misbehaviour) => {
+                self.fail(rings, CallError::Peer(misbehaviour));
+                true
+            }
+        }
+    }
+}
+
+impl<R: Ring> Rings<R> {
+    /// Whether the next request would not overwrite one that the server has not taken.
+    #[inline] // hot path: two loads and a compare
+    fn has_room(&self) -> bool {
+        self.end.output.pushed() - self.taken.get() < self.end.output.capacity() || self.look_at_taken()
+    }
+
+    /// Asks the server's count; a count beyond what was pushed, or one that went back, is not believed.
+    #[cold]
+    fn look_at_taken(&self) -> bool {
+        let (taken, pushed) = (self.end.taken.read(), self.end.output.pushed());
+        if taken > self.taken.get() && taken <= pushed {
+            self.taken.set(taken);
+        }
+        pushed - self.taken.get() < self.end.output.capacity()
+    }
+}
+
+impl<R: Ring> Link for Client<R> {
+    fn poll(&self, _: u64) -> bool {
+        self.rings().is_some_and(|rings| self.poll_rings(rings))
+    }
+
+    fn publish(&self) {
+        if let Some(rings) = self.rings() {
+            // If the server has closed, the next poll sees it.
+            rings.end.publish();
+        }
+    }
+
+    fn doze(&self, doze: Doze) {
+        if let Some(rings) = self.rings() {
+            rings.end.doze(doze);
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.rings().is_some_and(|rings| rings.end.is_ready())
+    }
+}
+
+#[cfg(target_os = "none")]
+impl Client {
+    /// The client end of the channel `name`, over the transport that the manifest chose. For thread 0.
+    ///
+    /// # Errors
+    /// If this program is not the client of such a channel, or its memory does not fit the layout.
+    pub fn from_env(env: &userlib::Env, name: &str) -> Result<Self, crate::OpenError> {
+        use crate::OpenError;
+        use crate::port::{Peer, endpoint::SyncClient};
+        use userlib::env::{Role as EnvRole, Transport as EnvTransport};
+        let channel =
+            env.channel(name).filter(|channel| channel.role == EnvRole::Client).ok_or(OpenError::NoChannel)?;
+        match channel.transport {
+            EnvTransport::Async { peer, .. } => Ok(Self::new(&Memory::from_env(&channel)?, Peer::new(env, peer))),
+            EnvTransport::Sync { endpoint } => {
+                let arena = ArenaMemory::from_env(&channel, 0, env.threads())?;
+                Ok(Self::over(Transport::Endpoint(SyncClient::new(endpoint)), SYNC_SLOTS, arena))
+            }
+        }
+    }
+}
+
+/// Replies a client over an endpoint can hold that nobody has awaited yet.
+#[cfg(target_os = "none")]
+const SYNC_SLOTS: usize = 64;
+
+#[derive(Clone, Copy)]
+enum State {
+    Waiting(u16),
+    Refused(CallError),
+    Done,
+}
+
+/// A call in flight.
+#[must_use = "the call is under way, but without awaiting it nobody gets the reply"]
+pub struct Call<'c, R: Ring = NativePeer> {
+    client: &'c Client<R>,
+    state: State,
+}
+
+impl<R: Ring> Future for Call<'_, R> {
+    type Output = Result<Message, CallError>;
+
+    /// # Panics
+    /// If polled again after it resolved.
+    #[inline] // hot path: joins the caller's own poll
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.state {
+            State::Waiting(slot) => match self.client.pending.finish(slot, context.waker()) {
+                None => Poll::Pending,
+                Some(result) => {
+                    self.state = State::Done;
+                    Poll::Ready(result)
+                }
+            },
+            State::Refused(error) => {
+                self.state = State::Done;
+                Poll::Ready(Err(error))
+            }
+            State::Done => panic!("call polled after it resolved"),
+        }
+    }
+}
+
+impl<R: Ring> Drop for Call<'_, R> {
+    #[inline] // hot path: a compare when the call has resolved
+    fn drop(&mut self) {
+        if let State::Waiting(slot) = self.state {
+            self.client.pending.abandon(slot);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Doorbell bits as futures: how a device interrupt wakes a coroutine.
+//!
+//! A bit that comes while nobody waits is latched, so it is not lost; bits that come twice before anybody looks are one event,
+//! as with the device line itself.
+
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+
+use crate::bell::Doze;
+use crate::executor::Link;
+
+/// The bits of a doorbell that are not channels.
+#[derive(Default)]
+pub struct Events {
+    mask: Cell<u64>,
+    latched: Cell<u64>,
+    waiting: RefCell<Vec<(u32, Waker)>>,
+}
+
+impl Events {
+    /// No bits watched yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Resolves when bit `bit` of the doorbell has come since the last time it resolved. From the first call on the bit is
+    /// latched.
+    ///
+    /// # Panics
+    /// If there is no such bit.
+    pub fn event(&self, bit: u32) -> Event<'_> {
+        assert!(bit < 64, "a doorbell has 64 bits");
+        self.mask.set(self.mask.get() | 1 << bit);
+        Event { events: self, bit }
+    }
+}
+
+impl Link for Events {
+    fn poll(&self, bits: u64) -> bool {
+        let bits = bits & self.mask.get();
+        if bits == 0 {
+            return false;
+        }
+        self.latched.set(self.latched.get() | bits);
+        // Each waker is called with nothing borrowed: it may run foreign code.
+        while let Some(waker) = self.next_waiting(bits) {
+            waker.wake();
+        }
+        true
+    }
+
+    fn publish(&self) {}
+
+    fn doze(&self, _: Doze) {}
+
+    fn is_ready(&self) -> bool {
+        false
+    }
+}
+
+impl Events {
+    fn next_waiting(&self, bits: u64) -> Option<Waker> {
+        let mut waiting = self.waiting.borrow_mut();
+        let index = waiting.iter().position(|(bit, _)| bits >> bit & 1 != 0)?;
+        Some(waiting.swap_remove(index).1)
+    }
+}
+
+/// One bit to come.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Event<'e> {
+    events: &'e Events,
+    bit: u32,
+}
+
+impl Future for Event<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let latched = self.events.latched.get();
+        if latched >> self.bit & 1 != 0 {
+            self.events.latched.set(latched & !(1 << self.bit));
+            return Poll::Ready(());
+        }
+        let mut waiting = self.events.waiting.borrow_mut();
+        match waiting.iter_mut().find(|(bit, waker)| *bit == self.bit && waker.will_wake(context.waker())) {
+            Some(_) => (),
+            None => waiting.push((self.bit, context.waker().clone())),
+        }
+        Poll::Pending
+    }
+}

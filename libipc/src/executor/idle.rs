@@ -1,0 +1,164 @@
+//! What an executor does when no task is ready: it goes to sleep in stages, each deeper and cheaper for others.
+//!
+//! ```text
+//!   look     Running: polls the rings
+//!     │ none of `polls` looks found anything
+//!   doze(Armed), fence, look again                (where peers can reach a running thread)
+//!     │
+//!   watch    Armed: polls the doorbell's word only, then offers the hart to others
+//!     │ nothing in `watches` looks and `yields` offers
+//!   doze(Blocked), fence, look again
+//!     │
+//!   park     Blocked: waits in the kernel
+//! ```
+//!
+//! Any success goes back through doze(Running) to the next round. "Fence, look again" after each announcement is what makes the
+//! bell safe ([`crate::bell`]).
+//!
+//! How long each stage lasts adapts ([`Trial`]): on a hart shared with the peer, looking never helps and soon is not done any
+//! more; with the peer on another hart it mostly helps and stays.
+
+use crate::bell::{Doze, full_fence};
+use crate::executor::{Link, Statistics, any_ready, doze};
+use crate::port::{Patience, Port};
+
+/// How often to try something that may be in vain: at most `max` times, halved by each failure, restored by a success. Once
+/// it is down to nothing, every 32nd time a quarter of the most is tried, to notice that times have changed.
+struct Trial {
+    max: u32,
+    now: u32,
+    skipped: u32,
+}
+
+impl Trial {
+    const RETRY: u32 = 32;
+
+    fn new(max: u32) -> Self {
+        Self { max, now: max, skipped: 0 }
+    }
+
+    /// How many tries this time.
+    fn tries(&mut self) -> u32 {
+        if self.now == 0 {
+            self.skipped += 1;
+            if self.skipped == Self::RETRY {
+                self.skipped = 0;
+                return self.max.div_ceil(4);
+            }
+        }
+        self.now
+    }
+
+    /// What came of `tries` tries.
+    fn learn(&mut self, tries: u32, success: bool) {
+        if success {
+            self.now = self.max;
+        } else if tries > 0 {
+            self.now /= 2;
+        }
+    }
+}
+
+/// The stages with what was learnt about them.
+pub(crate) struct Idle {
+    polls: Trial,
+    watches: Trial,
+    yields: Trial,
+}
+
+impl Idle {
+    pub(crate) fn new(patience: Patience) -> Self {
+        Self {
+            polls: Trial::new(patience.polls),
+            watches: Trial::new(patience.watches),
+            yields: Trial::new(patience.yields),
+        }
+    }
+
+    /// Returns when a link has something or bits came; these are returned.
+    pub(crate) fn wait<P: Port>(&mut self, port: &P, links: &[&dyn Link], statistics: &mut Statistics) -> u64 {
+        // The first look is free: under load it succeeds, and says nothing about patience.
+        if any_ready(links) || self.look(links) {
+            return 0;
+        }
+        let bits = self.sleep(port, links, statistics);
+        doze(links, Doze::Running);
+        bits
+    }
+
+    fn look(&mut self, links: &[&dyn Link]) -> bool {
+        let tries = self.polls.tries();
+        let found = (0..tries).any(|_| any_ready(links));
+        self.polls.learn(tries, found);
+        found
+    }
+
+    fn sleep<P: Port>(&mut self, port: &P, links: &[&dyn Link], statistics: &mut Statistics) -> u64 {
+        if port.can_arm() {
+            statistics.arms += 1;
+            doze(links, Doze::Armed);
+            full_fence();
+            if any_ready(links) {
+                return 0;
+            }
+            let bits = self.watch(port, statistics);
+            if bits != 0 {
+                return bits;
+            }
+        }
+        doze(links, Doze::Blocked);
+        full_fence();
+        if any_ready(links) {
+            return 0;
+        }
+        statistics.parks += 1;
+        port.park()
+    }
+
+    fn watch<P: Port>(&mut self, port: &P, statistics: &mut Statistics) -> u64 {
+        let tries = self.watches.tries();
+        let bits = first_nonzero(tries, || port.take());
+        self.watches.learn(tries, bits != 0);
+        if bits != 0 {
+            return bits;
+        }
+        let tries = self.yields.tries();
+        let bits = first_nonzero(tries, || {
+            statistics.yields += 1;
+            port.relax();
+            port.take()
+        });
+        self.yields.learn(tries, bits != 0);
+        bits
+    }
+}
+
+fn first_nonzero(tries: u32, mut attempt: impl FnMut() -> u64) -> u64 {
+    (0..tries).map(|_| attempt()).find(|bits| *bits != 0).unwrap_or(0)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_wears_out_and_is_tried_again() {
+        let mut trial = Trial::new(16);
+        for expected in [16, 8, 4, 2, 1] {
+            let tries = trial.tries();
+            assert_eq!(tries, expected);
+            trial.learn(tries, false);
+        }
+        let tries: Vec<u32> = (0..64)
+            .map(|_| {
+                let tries = trial.tries();
+                trial.learn(tries, false);
+                tries
+            })
+            .collect();
+        assert_eq!(tries.iter().filter(|tries| **tries == 4).count(), 2);
+        assert_eq!(tries.iter().filter(|tries| **tries == 0).count(), 62);
+        trial.learn(4, true);
+        assert_eq!(trial.tries(), 16);
+    }
+}

@@ -1,0 +1,192 @@
+//! Coroutines of one thread: a fixed pool of tasks, a ready set, and a loop that sleeps no deeper than it must.
+//!
+//! ```text
+//!            wake: bit set              run_ready: bit cleared, polled
+//!   waiting ───────────────> ready ────────────────────────────────> running ──> done
+//!      ^                                                                │
+//!      '──────────────────────── Pending ───────────────────────────────'
+//!
+//!   round:  bits = port.take() ─> links.poll(bits) ─> run_ready ─> links.publish ─> anything ready? ─yes─> round
+//!                                                                                       │no
+//!                                                                                     idle (see `idle`)
+//! ```
+//!
+//! One round drains every ring, then runs every ready task once, then publishes: so what the tasks send in a round is one
+//! batch, and costs one fence and at most one bell per channel. A task that wakes itself runs in the next round; it cannot
+//! starve others.
+//!
+//! Nothing is allocated after a task was spawned. Wakers are reference-counted handles to a bit of the ready set; they may be
+//! called from anywhere, but an executor that waits in the kernel is woken by its doorbell only: other threads reach it
+//! through channels.
+
+pub mod events;
+pub mod idle;
+mod pool;
+mod ready;
+
+use alloc::boxed::Box;
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::future::Future;
+
+use crate::bell::Doze;
+use crate::port::{Patience, Port};
+use idle::Idle;
+use pool::Pool;
+
+pub use events::Events;
+
+/// What an executor looks after besides its tasks: a client, a server, the events of devices.
+pub trait Link {
+    /// Takes in what the peers sent, waking who waits for it. `bits` are the doorbell bits that came; a link must not rely on
+    /// them. Returns whether anything came.
+    fn poll(&self, bits: u64) -> bool;
+
+    /// Tells the peers of what was pushed since the last call.
+    fn publish(&self);
+
+    /// Announces a doze to the peers. A full fence and [`Link::is_ready`] follow before it is acted on.
+    fn doze(&self, doze: Doze);
+
+    /// Whether [`Link::poll`] would find something.
+    fn is_ready(&self) -> bool;
+}
+
+/// The pool is full; here is the task back.
+pub struct PoolFull<F>(pub F);
+
+impl<F> core::fmt::Debug for PoolFull<F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the executor's task pool is full")
+    }
+}
+
+/// Counts of one executor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Rounds.
+    pub rounds: u64,
+    /// Task polls.
+    pub polls: u64,
+    /// Times it armed itself.
+    pub arms: u64,
+    /// Times it offered the hart to others.
+    pub yields: u64,
+    /// Times it waited in the kernel.
+    pub parks: u64,
+}
+
+/// The executor. Tasks may borrow what outlives it.
+pub struct Executor<'a> {
+    pool: Rc<Pool<'a>>,
+    links: RefCell<Vec<&'a dyn Link>>,
+    bits: Cell<u64>,
+    statistics: Cell<Statistics>,
+}
+
+impl<'a> Executor<'a> {
+    /// An executor for at most `capacity` tasks at a time.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            pool: Rc::new(Pool::new(capacity)),
+            links: RefCell::new(Vec::new()),
+            bits: Cell::new(0),
+            statistics: Cell::new(Statistics::default()),
+        }
+    }
+
+    /// Looks after `link` from now on.
+    pub fn attach(&self, link: &'a dyn Link) {
+        self.links.borrow_mut().push(link);
+    }
+
+    /// Starts a task.
+    ///
+    /// # Errors
+    /// If the pool is full.
+    pub fn spawn<F: Future<Output = ()> + 'a>(&self, task: F) -> Result<(), PoolFull<F>> {
+        self.pool.spawn(task)
+    }
+
+    /// A handle for starting tasks from inside tasks.
+    pub fn spawner(&self) -> Spawner<'a> {
+        Spawner { pool: Rc::downgrade(&self.pool) }
+    }
+
+    /// Runs until no task is left.
+    pub fn run<P: Port>(&self, port: &P) {
+        self.run_with(port, port.patience());
+    }
+
+    /// As [`Executor::run`], with another patience than the port's.
+    pub fn run_with<P: Port>(&self, port: &P, patience: Patience) {
+        // Links are attached before the run: one copy, so that the loop borrows nothing.
+        let links: Box<[&'a dyn Link]> = self.links.borrow().as_slice().into();
+        let mut idle = Idle::new(patience);
+        while self.pool.live() > 0 {
+            self.round(port, &links);
+            if self.pool.any_ready() {
+                port.flush();
+            } else if self.pool.live() > 0 {
+                let mut statistics = self.statistics.get();
+                let bits = idle.wait(port, &links, &mut statistics);
+                self.statistics.set(statistics);
+                self.bits.set(bits);
+            }
+        }
+        port.flush();
+    }
+
+    fn round<P: Port>(&self, port: &P, links: &[&'a dyn Link]) {
+        let bits = self.bits.take() | port.take();
+        for link in links {
+            link.poll(bits);
+        }
+        let polls = self.pool.run_ready();
+        for link in links {
+            link.publish();
+        }
+        let mut statistics = self.statistics.get();
+        statistics.rounds += 1;
+        statistics.polls += polls;
+        self.statistics.set(statistics);
+    }
+
+    /// The counts so far.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics.get()
+    }
+}
+
+/// Starts tasks on an executor that may be gone.
+#[derive(Clone)]
+pub struct Spawner<'a> {
+    pool: Weak<Pool<'a>>,
+}
+
+impl<'a> Spawner<'a> {
+    /// Starts a task.
+    ///
+    /// # Errors
+    /// If the pool is full or the executor gone.
+    pub fn spawn<F: Future<Output = ()> + 'a>(&self, task: F) -> Result<(), PoolFull<F>> {
+        match self.pool.upgrade() {
+            Some(pool) => pool.spawn(task),
+            None => Err(PoolFull(task)),
+        }
+    }
+}
+
+/// Tells every peer.
+fn doze(links: &[&dyn Link], doze: Doze) {
+    for link in links {
+        link.doze(doze);
+    }
+}
+
+/// Whether any link has something.
+#[inline] // the body of the idle loop
+fn any_ready(links: &[&dyn Link]) -> bool {
+    links.iter().any(|link| link.is_ready())
+}

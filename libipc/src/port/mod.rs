@@ -1,0 +1,65 @@
+//! What the executor asks of its environment, and the environments there are.
+//!
+//! | file | environment |
+//! |---|---|
+//! | `guest.rs` | a guest: its doorbell notification, by user interrupt where the machine has them |
+//! | `endpoint.rs` | a guest that serves synchronous channels: the endpoint, and the doorbell bound to the same thread |
+//! | `threads.rs` | threads of a host program, for tests |
+//!
+//! A doorbell delivers *bits*: bit n is vector n. Whether it came by user interrupt or by signal is the port's affair; the
+//! bits mean the same. They are hints: a bit may come late, twice, or made up by the program itself.
+
+#[cfg(target_os = "none")]
+pub mod endpoint;
+#[cfg(target_os = "none")]
+pub mod guest;
+#[cfg(not(any(target_os = "none", loom)))]
+pub mod threads;
+
+#[cfg(target_os = "none")]
+pub use guest::{GuestPort, Peer};
+#[cfg(not(any(target_os = "none", loom)))]
+pub use threads::{Peer, ThreadPort};
+
+/// How long an idle executor keeps looking before it sleeps deeper. All counts are upper bounds: the executor adapts between
+/// 0 and them to how often the next stage was avoided ([`crate::executor::idle`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Patience {
+    /// Looks at the rings while Running.
+    pub polls: u32,
+    /// Looks at the doorbell's word while Armed. Without user interrupts there is no Armed and this is not used.
+    pub watches: u32,
+    /// Times that the hart is offered to others ([`Port::relax`]) while Armed, before waiting in the kernel.
+    pub yields: u32,
+}
+
+impl Patience {
+    /// Sleeps in the kernel at once.
+    pub const NONE: Self = Self { polls: 0, watches: 0, yields: 0 };
+}
+
+/// The environment of an executor.
+pub trait Port {
+    /// Bits that came since the last call, without waiting.
+    fn take(&self) -> u64;
+
+    /// Whether a peer can reach this thread while it runs: whether Armed is worth anything.
+    fn can_arm(&self) -> bool;
+
+    /// Lets other threads of this hart run once.
+    fn relax(&self);
+
+    /// Waits until bits come, and returns them. Bits that came before the call end it at once. May return early, with 0.
+    fn park(&self) -> u64;
+
+    /// The executor finished a round and will not park now: whatever the port held back for [`Port::park`] goes out.
+    fn flush(&self) {}
+
+    /// How patient an executor on this port is by default.
+    fn patience(&self) -> Patience;
+
+    /// User interrupts taken so far.
+    fn user_interrupts(&self) -> u64 {
+        0
+    }
+}
