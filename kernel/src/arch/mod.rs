@@ -1,0 +1,2 @@
+//! What each architecture supplies.
+pub mod riscv64;

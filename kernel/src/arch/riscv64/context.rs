@@ -1,0 +1,49 @@
+//! The registers of a thread while it does not run, and the layout that entry.S knows.
+//!
+//! Word *n* of `x` is the hardware register x*n*; the place of x0 holds the program counter of the trap (seL4's FaultIP),
+//! so that `abi::register::X` maps every position of `seL4_UserContext` to its word. `next_pc` is where the thread goes on
+//! (seL4's NextIP). `sstatus` is not saved: the kernel never changes the bits that a return to U uses, except the
+//! user-interrupt bits, which are switched with the rest of that state (uintc.rs).
+//!
+//! While the thread runs, `sscratch` points here. `kernel_stack` is written on the way out: the stack of the hart that
+//! runs the thread, so that the entry needs one load to find it.
+
+use core::mem::offset_of;
+
+/// Byte offsets for entry.S.
+pub mod offset {
+    /// `next_pc`.
+    pub const NEXT_PC: usize = 256;
+    /// `kernel_stack`.
+    pub const KERNEL_STACK: usize = 264;
+}
+
+/// User registers.
+#[derive(Clone, Debug)]
+#[repr(C, align(16))]
+pub struct Context {
+    /// x1..x31 at their number; word 0 is the program counter of the last trap.
+    pub x: [usize; 32],
+    /// Where the thread continues.
+    pub next_pc: usize,
+    kernel_stack: usize,
+}
+
+const _: () = {
+    assert!(offset_of!(Context, x) == 0);
+    assert!(offset_of!(Context, next_pc) == offset::NEXT_PC);
+    assert!(offset_of!(Context, kernel_stack) == offset::KERNEL_STACK);
+};
+
+impl Context {
+    /// All registers zero.
+    pub const fn new() -> Self {
+        Self { x: [0; 32], next_pc: 0, kernel_stack: 0 }
+    }
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self::new()
+    }
+}

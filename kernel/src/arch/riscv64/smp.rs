@@ -1,0 +1,89 @@
+//! The cores: their harts, how they are started, interrupted, and kept out of each other's way.
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::lock::TicketLock;
+use super::once::Once;
+use super::{csr, mmu, sbi};
+use crate::boot::machine::Harts;
+
+static HARTS: Once<Harts> = Once::new();
+/// Number of cores, apart from `HARTS` because it is read on every kernel entry.
+static CORES: AtomicUsize = AtomicUsize::new(1);
+/// Cores that have come up.
+static ARRIVED: AtomicUsize = AtomicUsize::new(0);
+/// Core 0 has finished booting: the others may take the lock.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+static KERNEL_LOCK: TicketLock = TicketLock::new();
+
+/// Cores that the kernel runs on.
+#[inline]
+pub fn cores() -> usize {
+    CORES.load(Ordering::Relaxed)
+}
+
+/// The hart id of a core.
+pub fn hart(core: usize) -> u16 {
+    HARTS.get().map_or(0, |harts| harts.ids()[core])
+}
+
+/// Takes the kernel lock; with one core there is nothing to take.
+#[inline]
+pub fn lock() {
+    if cores() > 1 {
+        KERNEL_LOCK.acquire(mmu::leave_if_asked);
+    }
+}
+
+/// Gives the kernel lock back.
+#[inline]
+pub fn unlock() {
+    if cores() > 1 {
+        KERNEL_LOCK.release();
+    }
+}
+
+/// Interrupts the cores of `mask` (bit = core).
+pub fn interrupt(mask: usize) {
+    let harts = (0..cores()).filter(|core| mask & 1 << core != 0).fold(0, |harts, core| harts | 1 << hart(core));
+    sbi::send_ipi(harts);
+}
+
+/// Takes this core's software interrupt back.
+pub fn acknowledge() {
+    csr::clear!("sip", csr::interrupt::SOFTWARE);
+}
+
+/// Tells who the cores are; core 0, before anything here is used.
+pub fn init(harts: Harts) {
+    CORES.store(harts.ids().len(), Ordering::Relaxed);
+    HARTS.set(harts);
+}
+
+/// Starts the other cores and waits until they spin in `wait_for_boot`.
+///
+/// # Panics
+/// If the firmware refuses to start a hart.
+pub fn start_others() {
+    for core in 1..cores() {
+        let started = sbi::hart_start(usize::from(hart(core)), super::secondary_entry(), super::prepare_stack(core));
+        assert!(started.is_ok(), "hart {} does not start: {started:?}", hart(core));
+    }
+    while ARRIVED.load(Ordering::Acquire) != cores() - 1 {
+        core::hint::spin_loop();
+    }
+}
+
+/// A core that is not core 0 arrives, and waits for `open`.
+pub fn wait_for_boot() {
+    ARRIVED.fetch_add(1, Ordering::Release);
+    while !OPEN.load(Ordering::Acquire) {
+        core::hint::spin_loop();
+    }
+}
+
+/// Core 0 has built the system: the others go on.
+pub fn open() {
+    OPEN.store(true, Ordering::Release);
+}

@@ -1,0 +1,182 @@
+//! The boot of each core: page tables and stacks for entry.S, the machine, then the portable boot code.
+
+use core::arch::global_asm;
+use core::cell::UnsafeCell;
+
+use abi::config::{KERNEL_STACK_BITS, MAX_NUM_NODES, ROOT_CNODE_SIZE_BITS, TIME_SLICE, TIMER_TICK_MS};
+use abi::image::{BootHeader, FLAG_FASTPATH, FLAG_PRINTING, KERNEL_PADDR, KERNEL_VADDR, MAGIC, VERSION};
+
+use super::context::offset;
+use super::plic::Plic;
+use super::sv39::{ENTRIES, Pte};
+use super::uintc::Uintc;
+use super::{DEVICES, DIRECT_MAP, irq, mmu, panic, sbi, smp, timer, trap, uintc};
+use crate::boot::machine::Machine;
+use crate::boot::regions::Range;
+
+const STACK_BYTES: usize = 1 << KERNEL_STACK_BITS;
+/// The core number lies in the top 16 bytes (16: the stack stays aligned).
+const STACK_RESERVED: usize = 16;
+/// log2 of a page of the kernel's device window.
+const DEVICE_PAGE_BITS: u32 = 21;
+/// Largest device tree that is believed.
+const MAX_TREE_BYTES: u32 = 2 << 20;
+
+#[repr(C, align(4096))]
+struct Table(UnsafeCell<[u64; ENTRIES]>);
+// SAFETY: filled by core 0 before any other core runs; only read, by hardware, afterwards.
+unsafe impl Sync for Table {}
+
+impl Table {
+    const fn new() -> Self {
+        Self(UnsafeCell::new([0; ENTRIES]))
+    }
+}
+
+static ROOT_TABLE: Table = Table::new();
+static KERNEL_TABLE: Table = Table::new();
+static DEVICE_TABLE: Table = Table::new();
+
+#[repr(C, align(4096))]
+struct Stacks(UnsafeCell<[[u8; STACK_BYTES]; MAX_NUM_NODES]>);
+// SAFETY: each core uses its own stack only, through sp.
+unsafe impl Sync for Stacks {}
+#[unsafe(link_section = ".stacks")]
+static STACKS: Stacks = Stacks(UnsafeCell::new([[0; STACK_BYTES]; MAX_NUM_NODES]));
+
+global_asm!(
+    include_str!("entry.S"),
+    kernel_vaddr = const KERNEL_VADDR,
+    kernel_paddr = const KERNEL_PADDR,
+    magic = const MAGIC,
+    version = const VERSION,
+    flags = const FLAG_FASTPATH | FLAG_PRINTING,
+    label_table = const 0,
+    root_cnode_bits = const ROOT_CNODE_SIZE_BITS,
+    timer_tick_ms = const TIMER_TICK_MS,
+    time_slice = const TIME_SLICE,
+    root_table = sym ROOT_TABLE,
+    kernel_table = sym KERNEL_TABLE,
+    device_table = sym DEVICE_TABLE,
+    stacks = sym STACKS,
+    stack_bytes = const STACK_BYTES,
+    kernel_stack = const offset::KERNEL_STACK,
+    next_pc = const offset::NEXT_PC,
+    trap = sym trap::trap,
+    kernel_trap = sym panic::kernel_trap,
+    boot_first = sym boot_first,
+    boot_other = sym boot_other,
+);
+
+unsafe extern "C" {
+    static boot_header: BootHeader;
+    fn secondary_start();
+    /// Gives the hart to the thread of `context`; `stack` is this core's empty stack.
+    fn enter_user(context: *mut super::context::Context, stack: usize) -> !;
+}
+
+/// Physical address of the root table that maps the kernel only.
+pub fn kernel_root() -> u64 {
+    image_paddr(ROOT_TABLE.0.get() as usize)
+}
+
+/// The kernel half of every address space: entries 256 to 511 of a root.
+pub fn kernel_half() -> [Pte; ENTRIES / 2] {
+    // SAFETY: nobody writes the table after boot.
+    let root = unsafe { &*ROOT_TABLE.0.get() };
+    core::array::from_fn(|index| Pte::from_bits(root[super::sv39::KERNEL_HALF + index]))
+}
+
+/// Physical address of something inside the kernel image.
+fn image_paddr(vaddr: usize) -> u64 {
+    vaddr as u64 - KERNEL_VADDR + KERNEL_PADDR
+}
+
+/// Where a stack pointer of `core` starts.
+pub fn stack_start(core: usize) -> usize {
+    STACKS.0.get() as usize + (core + 1) * STACK_BYTES - STACK_RESERVED
+}
+
+/// All kernel stacks.
+pub fn stack_range() -> core::ops::Range<usize> {
+    let base = STACKS.0.get() as usize;
+    base..base + MAX_NUM_NODES * STACK_BYTES
+}
+
+/// Writes the core number into the stack of `core`, which does not run yet.
+pub fn prepare_stack(core: usize) -> usize {
+    let top = stack_start(core);
+    // SAFETY: inside the stack of a core that has not been started.
+    unsafe { (top as *mut usize).write_volatile(core) };
+    top
+}
+
+/// Physical entry for a hart that the firmware starts.
+pub fn secondary_entry() -> usize {
+    image_paddr(secondary_start as *const () as usize) as usize
+}
+
+/// The configuration that the image builder wrote into the first bytes of the kernel.
+fn header() -> BootHeader {
+    // SAFETY: entry.S lays the header out; volatile, because the builder changed it after compilation.
+    unsafe { (&raw const boot_header).read_volatile() }
+}
+
+/// Maps a device into the kernel's device window and gives its address there.
+///
+/// # Panics
+/// If the window is full, which the boot map of two or three controllers cannot reach.
+fn map_device(device: Range, next: &mut usize) -> usize {
+    let pages = device.align_out(DEVICE_PAGE_BITS);
+    let first = *next;
+    for page in (pages.start..pages.end).step_by(1 << DEVICE_PAGE_BITS) {
+        assert!(*next < ENTRIES, "device window full");
+        // SAFETY: boot of core 0; the entries were invalid, so no hart caches them.
+        unsafe { (*DEVICE_TABLE.0.get())[*next] = Pte::kernel_device(page).bits() };
+        *next += 1;
+    }
+    // SAFETY: a fence: the walks that follow see the entries.
+    unsafe { core::arch::asm!("sfence.vma", options(nostack)) };
+    DEVICES + (first << DEVICE_PAGE_BITS) + (device.start - pages.start) as usize
+}
+
+/// The device tree at the physical address that the firmware passed.
+///
+/// # Panics
+/// If there is none.
+fn device_tree(paddr: usize) -> &'static [u8] {
+    const MAGIC: u32 = 0xd00d_feed;
+    assert!(paddr != 0 && paddr.is_multiple_of(4), "no device tree");
+    let header = (DIRECT_MAP + paddr) as *const u32;
+    // SAFETY: the firmware's contract: a1 is the address of a device tree; the direct map covers all RAM.
+    let (magic, bytes) = unsafe { (u32::from_be(header.read()), u32::from_be(header.add(1).read())) };
+    assert!(magic == MAGIC && bytes <= MAX_TREE_BYTES, "no device tree at {paddr:#x}");
+    // SAFETY: the tree says that it has this many bytes; the memory is reserved, so nobody writes it.
+    unsafe { core::slice::from_raw_parts(header.cast::<u8>(), bytes as usize) }
+}
+
+extern "C" fn boot_first(hart: usize, tree: usize) -> ! {
+    let header = header();
+    let tree = device_tree(tree);
+    let max = match header.max_nodes {
+        0 => MAX_NUM_NODES,
+        n => n as usize,
+    };
+    let machine = Machine::parse(tree, hart as u16, max).expect("machine");
+    smp::init(machine.harts);
+    mmu::init();
+    let mut next = 0;
+    if let Some(place) = machine.plic {
+        let base = map_device(place.registers, &mut next);
+        // SAFETY: the tree names the range as a PLIC, and `map_device` has mapped it for ever.
+        irq::init(unsafe { Plic::new(base, place.contexts) });
+    }
+    timer::set_interval(machine.timebase_frequency, header.timer_tick_ms);
+    smp::start_others();
+    sbi::shut_down(false)
+}
+
+extern "C" fn boot_other(_hart: usize) -> ! {
+    smp::wait_for_boot();
+    loop {}
+}
