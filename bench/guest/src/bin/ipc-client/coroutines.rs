@@ -1,0 +1,76 @@
+//! Calls over rings: as many coroutines as calls in flight, each awaiting its reply, on the executor of thread 0.
+//!
+//! The coroutines are made before the clock starts; it stops when the last of them has ended.
+
+use core::cell::Cell;
+
+use bench_guest::null_call::{INTERRUPTS, NULL, request, share};
+use libipc::port::{GuestPort, Port as _};
+use libipc::{Client, Executor, Message};
+use userlib::{Env, time};
+
+use crate::program::{Plan, check, report};
+
+/// Measures and prints the totals.
+///
+/// # Panics
+/// If the channel cannot be opened or fails, or a reply is wrong.
+pub fn run(env: &Env, plan: Plan, channel: &str) {
+    let port = GuestPort::from_env(env);
+    let client = match Client::from_env(env, channel) {
+        Ok(client) => client,
+        Err(error) => panic!("channel \"{channel}\": {error}"),
+    };
+    callers(&client, plan, 0, plan.warmup).run(&port);
+
+    let timed = callers(&client, plan, plan.warmup, plan.calls);
+    let interrupts_before = port.user_interrupts() + server_interrupts(&client, &port);
+    let cycles_before = time::cycles();
+    timed.run(&port);
+    let cycles = time::cycles() - cycles_before;
+    let interrupts = port.user_interrupts() + server_interrupts(&client, &port) - interrupts_before;
+    report(plan, cycles, interrupts);
+}
+
+/// An executor with the coroutines for `calls` calls, with requests numbered from `first`.
+fn callers(client: &Client, plan: Plan, first: u64, calls: u64) -> Executor<'_> {
+    let executor = Executor::new(plan.concurrency);
+    executor.attach(client);
+    for caller in 0..plan.concurrency {
+        let indices = first..first + share(calls, plan.concurrency, caller);
+        if executor.spawn(make_calls(client, caller, indices)).is_err() {
+            unreachable!("the executor has a place for each caller");
+        }
+    }
+    executor
+}
+
+/// Makes the calls with these indices, one after the other.
+async fn make_calls(client: &Client, caller: usize, indices: core::ops::Range<u64>) {
+    for index in indices {
+        let request = request(caller, index);
+        let reply = call(client, Message::new(NULL, [request])).await;
+        check(request, reply);
+    }
+}
+
+/// The word that the server answers `message` with.
+async fn call(client: &Client, message: Message) -> u64 {
+    match client.call(message).await {
+        Ok(reply) => reply.words[0],
+        Err(error) => panic!("operation {}: {error}", message.op),
+    }
+}
+
+/// User interrupts that the server has taken so far. Asking costs it one at most.
+fn server_interrupts(client: &Client, port: &GuestPort) -> u64 {
+    let answer = Cell::new(0);
+    let executor = Executor::new(1);
+    executor.attach(client);
+    if executor.spawn(async { answer.set(call(client, Message::new(INTERRUPTS, [])).await) }).is_err() {
+        unreachable!("the executor has a place for one task");
+    }
+    executor.run(port);
+    drop(executor);
+    answer.get()
+}
