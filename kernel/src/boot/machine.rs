@@ -226,18 +226,22 @@ fn tree_plic(tree: Fdt<'_>, survey: &Survey, harts: &Harts) -> Option<PlicPlace>
 
 /// The *i*-th pair of `interrupts-extended` is context *i*: (interrupt controller of a hart, cause).
 fn plic_place(node: &FdtNode<'_>, survey: &Survey, harts: &Harts) -> Option<PlicPlace> {
-    /// End of the context registers that an address could still be built for (PLIC specification: 15 872 contexts).
-    const MAX_CONTEXTS: usize = 15_872;
+    /// Threshold and claim of context *i* (PLIC specification 1.0, memory map).
+    const CONTEXT: u64 = 0x20_0000;
+    const CONTEXT_STRIDE: u64 = 0x1000;
     let registers = ranges(node).next()?;
     let pairs = node.property("interrupts-extended")?;
     let mut contexts = [0; MAX_NUM_NODES];
     for (core, &hart) in harts.ids().iter().enumerate() {
         let controller = survey.cpus[..survey.cpu_count].iter().find(|cpu| cpu.hart == hart)?.interrupt_controller;
-        let context =
-            pairs.value().chunks_exact(8).take(MAX_CONTEXTS).position(|pair| {
-                pair[..4] == controller.to_be_bytes() && pair[4..] == SUPERVISOR_EXTERNAL.to_be_bytes()
-            })?;
+        let context = pairs
+            .value()
+            .chunks_exact(8)
+            .position(|pair| pair[..4] == controller.to_be_bytes() && pair[4..] == SUPERVISOR_EXTERNAL.to_be_bytes())?;
         contexts[core] = u16::try_from(context).ok()?;
+        if CONTEXT + CONTEXT_STRIDE * (u64::from(contexts[core]) + 1) > registers.len() {
+            return None;
+        }
     }
     Some(PlicPlace { registers, contexts })
 }

@@ -42,3 +42,45 @@ impl Default for TicketLock {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[test]
+    fn one_holder_at_a_time() {
+        const ROUNDS: usize = 2_000;
+        let lock = TicketLock::new();
+        let count = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        lock.acquire(std::thread::yield_now);
+                        let seen = count.load(Ordering::Relaxed);
+                        std::thread::yield_now();
+                        count.store(seen + 1, Ordering::Relaxed);
+                        lock.release();
+                    }
+                });
+            }
+        });
+        assert_eq!(count.load(Ordering::Relaxed), 3 * ROUNDS);
+    }
+
+    #[test]
+    fn a_waiting_core_serves_its_hook() {
+        let lock = TicketLock::new();
+        lock.acquire(|| unreachable!("the lock is free"));
+        let mut rounds = 0;
+        lock.acquire(|| {
+            rounds += 1;
+            if rounds == 3 {
+                lock.release();
+            }
+        });
+        assert_eq!(rounds, 3);
+    }
+}

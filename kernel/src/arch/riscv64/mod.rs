@@ -24,7 +24,6 @@ pub mod mmu;
 pub mod once;
 #[cfg(target_arch = "riscv64")]
 mod panic;
-#[cfg(target_arch = "riscv64")]
 pub mod plic;
 #[cfg(target_arch = "riscv64")]
 pub mod sbi;

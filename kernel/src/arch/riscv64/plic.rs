@@ -98,3 +98,56 @@ impl Plic {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: usize = (CONTEXT + 8 * CONTEXT_STRIDE) / 4;
+
+    fn with_plic(test: impl FnOnce(&Plic, &dyn Fn(usize) -> u32, &dyn Fn(usize, u32))) {
+        let memory: Vec<core::cell::Cell<u32>> = vec![core::cell::Cell::new(0); WORDS];
+        let mut context = [0; MAX_NUM_NODES];
+        context[..2].copy_from_slice(&[1, 3]);
+        // SAFETY: the memory is as large as the registers of four harts and lives as long as the controller.
+        let plic = unsafe { Plic::new(memory.as_ptr().expose_provenance(), context) };
+        test(&plic, &|offset| memory[offset / 4].get(), &|offset, value| memory[offset / 4].set(value));
+    }
+
+    #[test]
+    fn registers_are_where_the_specification_puts_them() {
+        with_plic(|plic, read, _| {
+            plic.init();
+            assert_eq!((read(0), read(4), read(4 * 95)), (0, PRIORITY, PRIORITY));
+            plic.enable(0, 10);
+            plic.enable(1, 33);
+            assert_eq!(read(0x2000 + 0x80), 1 << 10);
+            assert_eq!(read(0x2000 + 3 * 0x80 + 4), 1 << 1);
+            plic.disable(2, 33);
+            assert_eq!(read(0x2000 + 3 * 0x80 + 4), 0);
+        });
+    }
+
+    #[test]
+    fn completion_goes_to_the_context_that_claimed() {
+        with_plic(|plic, read, write| {
+            let claim = 0x20_0004 + 3 * 0x1000;
+            write(claim, 11);
+            assert_eq!(plic.claim(1), Some(11));
+            write(claim, 0);
+            plic.complete(11);
+            assert_eq!(read(claim), 11);
+            write(claim, 0);
+            plic.complete(11);
+            assert_eq!(read(claim), 0, "a source is completed once");
+        });
+    }
+
+    #[test]
+    fn a_source_out_of_range_is_not_believed() {
+        with_plic(|plic, _, write| {
+            write(0x20_0004 + 0x1000, SOURCES as u32);
+            assert_eq!(plic.claim(0), None);
+        });
+    }
+}
