@@ -1,1 +1,16 @@
-//! The user-space network-protocol server.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod config;
+pub mod drive;
+pub mod nic;
+pub mod serve;
+pub mod socket;
+pub mod stack;
+
+pub use config::Config;
+pub use nic::Nic;
+pub use stack::Stack;

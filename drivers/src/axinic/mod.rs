@@ -78,6 +78,21 @@ pub enum Error {
     Mdio,
 }
 
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::OutOfDmaMemory => "the DMA memory is too small for rings and buffers",
+            Self::DmaMemoryTooHigh => "the DMA memory lies above 4 GiB",
+            Self::DmaReset => "the DMA engine does not come out of reset",
+            Self::MacReset => "the MAC does not come out of reset",
+            Self::NoPhy => "no PHY answers",
+            Self::Mdio => "the MDIO port hangs",
+        })
+    }
+}
+
+impl core::error::Error for Error {}
+
 /// What the driver counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

@@ -1,0 +1,178 @@
+//! The driver's NIC as smoltcp's device: frames are read and built in the buffers that the device itself uses.
+//!
+//! A token owns a buffer and gives it back in `Drop`, whether smoltcp used the token or not: a receive buffer to the ring, an
+//! unused transmit buffer to the spares. Tokens of both directions are alive at once and both need the NIC, so it sits in a `RefCell`;
+//! no borrow is held while smoltcp works on a frame.
+//!
+//! Register writes are the expensive part, so tokens only fill rings; [`Wire::publish`] rings both doorbells, once per poll.
+
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use drivers::axinic::{self, AxiNic, Counters, Event, Link, MAX_FRAME, MIN_RX_BUFFER, RxFrame, TxRefused};
+use drivers::{DmaBuffer, DmaRegion, Registers};
+use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::time::Instant;
+
+use crate::config::DESCRIPTORS;
+use crate::stack::Wire;
+
+/// The NIC and its buffers that are not with the device.
+pub struct Nic<R> {
+    shared: RefCell<Shared<R>>,
+}
+
+struct Shared<R> {
+    nic: AxiNic<R>,
+    /// Transmit buffers at hand.
+    spare: Vec<DmaBuffer>,
+    /// Somebody wanted to send and there was no buffer: the device is to interrupt when one is done.
+    starved: bool,
+}
+
+impl<R: Registers> Shared<R> {
+    fn take_spare(&mut self) -> Option<DmaBuffer> {
+        if self.spare.is_empty() {
+            while let Some(buffer) = self.nic.tx_return() {
+                self.spare.push(buffer);
+            }
+        }
+        let buffer = self.spare.pop();
+        if buffer.is_none() != self.starved {
+            self.starved = buffer.is_none();
+            self.nic.tx_notify(self.starved);
+        }
+        buffer
+    }
+}
+
+impl<R: Registers> Nic<R> {
+    /// Fills the receive ring of `nic` and sets transmit buffers aside, all from `region`.
+    /// Errors: the region has no room for them.
+    pub fn new(mut nic: AxiNic<R>, region: &mut DmaRegion) -> Result<Self, axinic::Error> {
+        let mut spare = Vec::with_capacity(DESCRIPTORS - 1);
+        for _ in 1..DESCRIPTORS {
+            let buffer = region.carve(MIN_RX_BUFFER, 64).ok_or(axinic::Error::OutOfDmaMemory)?;
+            // A ring of `DESCRIPTORS` takes one fewer; what a smaller ring refuses is kept for sending.
+            if let Err(refused) = nic.rx_provide(buffer) {
+                spare.push(refused);
+            }
+            spare.push(region.carve(MIN_RX_BUFFER, 64).ok_or(axinic::Error::OutOfDmaMemory)?);
+        }
+        nic.rx_publish();
+        Ok(Self { shared: RefCell::new(Shared { nic, spare, starved: false }) })
+    }
+
+    /// State of the link; sets the MAC's speed.
+    pub fn link(&mut self) -> Result<Link, axinic::Error> {
+        self.shared.get_mut().nic.link()
+    }
+
+    /// What the driver counted.
+    pub fn counters(&self) -> Counters {
+        self.shared.borrow().nic.counters()
+    }
+}
+
+impl<R: Registers> Wire for Nic<R> {
+    fn acknowledge(&mut self) -> Result<(), axinic::Error> {
+        let nic = &mut self.shared.get_mut().nic;
+        let (receive, transmit) = (nic.rx_event(), nic.tx_event());
+        if receive == Event::Error || transmit == Event::Error {
+            nic.recover()?;
+            nic.link()?;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self) {
+        let shared = self.shared.get_mut();
+        shared.nic.tx_publish();
+        shared.nic.rx_publish();
+    }
+}
+
+/// A received frame; its buffer goes back to the device.
+pub struct Received<'a, R: Registers> {
+    shared: &'a RefCell<Shared<R>>,
+    frame: Option<RxFrame>,
+}
+
+impl<R: Registers> RxToken for Received<'_, R> {
+    fn consume<T, F: FnOnce(&[u8]) -> T>(self, f: F) -> T {
+        // `frame` is there until `Drop`; an empty frame is ignored by smoltcp.
+        f(self.frame.as_ref().map_or(&[], RxFrame::bytes))
+    }
+}
+
+impl<R: Registers> Drop for Received<'_, R> {
+    fn drop(&mut self) {
+        if let Some(frame) = self.frame.take() {
+            // Cannot be refused: the ring has had a free slot since this frame left it.
+            let _ = self.shared.borrow_mut().nic.rx_provide(frame.buffer);
+        }
+    }
+}
+
+/// The right to send one frame.
+pub struct Sending<'a, R: Registers> {
+    shared: &'a RefCell<Shared<R>>,
+    buffer: Option<DmaBuffer>,
+}
+
+impl<R: Registers> TxToken for Sending<'_, R> {
+    fn consume<T, F: FnOnce(&mut [u8]) -> T>(mut self, length: usize, f: F) -> T {
+        let Some(mut buffer) = self.buffer.take() else { return f(&mut []) };
+        let result = f(&mut buffer.bytes_mut()[..length]);
+        let mut shared = self.shared.borrow_mut();
+        // There is a descriptor for each transmit buffer, and smoltcp keeps to `max_transmission_unit`: no refusal. Should it come
+        // to one, the frame is lost as any frame may be.
+        if let Err(TxRefused::Full(buffer) | TxRefused::BadFrame(buffer)) = shared.nic.tx_provide(buffer, length) {
+            shared.spare.push(buffer);
+        }
+        result
+    }
+}
+
+impl<R: Registers> Drop for Sending<'_, R> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.shared.borrow_mut().spare.push(buffer);
+        }
+    }
+}
+
+impl<R: Registers> Device for Nic<R> {
+    type RxToken<'a>
+        = Received<'a, R>
+    where
+        R: 'a;
+    type TxToken<'a>
+        = Sending<'a, R>
+    where
+        R: 'a;
+
+    fn receive(&mut self, _: Instant) -> Option<(Received<'_, R>, Sending<'_, R>)> {
+        let shared = self.shared.get_mut();
+        // A frame is taken only when it can be answered; otherwise it waits in the ring for the transmit interrupt.
+        let buffer = shared.take_spare()?;
+        let Some(frame) = shared.nic.rx_return() else {
+            shared.spare.push(buffer);
+            return None;
+        };
+        let shared = &self.shared;
+        Some((Received { shared, frame: Some(frame) }, Sending { shared, buffer: Some(buffer) }))
+    }
+
+    fn transmit(&mut self, _: Instant) -> Option<Sending<'_, R>> {
+        let buffer = self.shared.get_mut().take_spare()?;
+        Some(Sending { shared: &self.shared, buffer: Some(buffer) })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ethernet;
+        capabilities.max_transmission_unit = MAX_FRAME;
+        capabilities
+    }
+}
