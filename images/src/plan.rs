@@ -105,8 +105,8 @@ pub struct DevicePlan {
     pub compatible: String,
     /// Where its registers may be mapped.
     pub window: Range,
-    /// First of its [`DEVICE_IRQS`] slots for interrupt handlers.
-    pub first_slot: u64,
+    /// Slots for interrupt handlers.
+    pub slots: Range,
     /// Its first doorbell bit; further interrupts have the bits below.
     pub first_bit: u32,
 }
@@ -280,7 +280,7 @@ fn plan_program(
         .map(|(compatible, index)| DevicePlan {
             compatible: compatible.clone(),
             window: Range { start: DEVICES + index * DEVICE_WINDOW, size: DEVICE_WINDOW },
-            first_slot: cursor.slots(DEVICE_IRQS).start,
+            slots: cursor.slots(DEVICE_IRQS),
             first_bit: 63 - (index * DEVICE_IRQS) as u32,
         })
         .collect();
@@ -372,7 +372,7 @@ mod tests {
                 plan.channels.iter().flat_map(|channel| [(channel, &channel.client), (channel, &channel.server)]);
             let mine: Vec<_> = ends.filter(|(_, end)| end.program == program.name).collect();
             let mut slots = vec![program.fault_slots, program.reply_slots];
-            slots.extend(program.devices.iter().map(|device| Range { start: device.first_slot, size: DEVICE_IRQS }));
+            slots.extend(program.devices.iter().map(|device| device.slots));
             slots.extend(program.dma.map(|(_, slots)| slots));
             slots.extend(
                 mine.iter()

@@ -6,7 +6,7 @@
 //! / { programs { NAME { priority, hart, threads, cnode-bits = <u32>; main; on-fault-continue; serves; doorbell;
 //!                       entry = <u64>; environment, ipc-buffers, stacks, heap, fault-slots, reply-slots = <range>; stack = <u64>;
 //!                       segments { segment@0 { memory = <range>; file = <range>; write; execute; }; };
-//!                       devices { device@0 { compatible = "..."; window = <range>; first-slot = <u64>; first-bit = <u32>; }; };
+//!                       devices { device@0 { compatible = "..."; window, slots = <range>; first-bit = <u32>; }; };
 //!                       dma = <range>; dma-slots = <range>; }; };
 //!     channels { NAME { index, entries = <u32>; transport = "async"; ring, arena = <u64>;
 //!                       client { program = "..."; peer = <u64>; vector = <u32>; ring, arena = <u64>; }; server { ... }; }; }; };
@@ -34,7 +34,7 @@ fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
         node(format!("device@{index}"))
             .with("compatible", device.compatible.as_str())
             .with("window", range(device.window))
-            .with("first-slot", device.first_slot)
+            .with("slots", range(device.slots))
             .with("first-bit", device.first_bit)
     });
     node(plan.name.as_str())

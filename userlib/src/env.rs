@@ -17,10 +17,11 @@
 //! [`Env::new`] reads every node once, so that the accessors cannot meet a malformed one afterwards.
 
 use crate::cap::{CPtr, Endpoint, Frame, IrqHandler, Notification};
+use crate::tree::{self, Malformed, number, text};
 use core::fmt;
 use core::str::FromStr;
 use dtoolkit::fdt::{Fdt, FdtNode};
-use dtoolkit::{FromPropertyValue, Node, Property};
+use dtoolkit::{Node, Property};
 
 /// The environment of the running program.
 #[derive(Clone, Copy, Debug)]
@@ -151,9 +152,8 @@ impl Device {
 
     /// Its interrupts, in the order of the machine's device tree.
     pub fn interrupts(&self) -> impl Iterator<Item = Interrupt> {
-        let bits = cells(self.property("irq-bits").unwrap_or_default());
-        cells(self.property("irq-slots").unwrap_or_default())
-            .zip(bits)
+        tree::numbers(&self.node, "irq-slots")
+            .zip(tree::numbers(&self.node, "irq-bits"))
             .map(|(slot, bit)| Interrupt { handler: IrqHandler(CPtr(slot.into())), bit })
     }
 }
@@ -172,8 +172,8 @@ impl Env {
             hart: number(&root, "hart")?,
             threads: number(&root, "threads")?,
             harts: number(&root, "harts")?,
-            timebase_hz: number::<u32>(&root, "timebase-frequency")?.into(),
-            user_interrupts: root.property("user-interrupts").is_some(),
+            timebase_hz: number(&root, "timebase-frequency")?,
+            user_interrupts: tree::flag(&root, "user-interrupts"),
             heap: region(&root, "heap")?,
             reply_slots: slots(&root, "reply-slots")?,
         };
@@ -301,37 +301,20 @@ fn dma(node: &FdtNode<'static>) -> Result<Dma, EnvError> {
     Ok(Dma { region: region(node, "reg")?, frames: slots(node, "frames")? })
 }
 
-fn value<T: FromPropertyValue<'static>>(node: &FdtNode<'static>, name: &'static str) -> Result<T, EnvError> {
-    let property = node.property(name).ok_or(EnvError::Property(name))?;
-    property.value_as().map_err(|_| EnvError::Property(name))
-}
-
-fn text(node: &FdtNode<'static>, name: &'static str) -> Result<&'static str, EnvError> {
-    value(node, name)
-}
-
-fn number<T: TryFrom<u32>>(node: &FdtNode<'static>, name: &'static str) -> Result<T, EnvError> {
-    value::<u32>(node, name)?.try_into().map_err(|_| EnvError::Property(name))
-}
-
-/// Two 64-bit numbers.
-fn pair(node: &FdtNode<'static>, name: &'static str) -> Result<[u64; 2], EnvError> {
-    let [a, b, c, d] = value::<[u32; 4]>(node, name)?;
-    Ok([u64::from(a) << 32 | u64::from(b), u64::from(c) << 32 | u64::from(d)])
-}
-
 fn region(node: &FdtNode<'static>, name: &'static str) -> Result<Region, EnvError> {
-    let [address, size] = pair(node, name)?;
+    let [address, size] = tree::pair(node, name)?;
     Ok(Region { address: address as usize, size: size as usize })
 }
 
 fn slots(node: &FdtNode<'static>, name: &'static str) -> Result<Slots, EnvError> {
-    let [first, count] = pair(node, name)?;
+    let [first, count] = tree::pair(node, name)?;
     Ok(Slots { first, count })
 }
 
-fn cells(bytes: &'static [u8]) -> impl Iterator<Item = u32> {
-    bytes.as_chunks::<4>().0.iter().map(|chunk| u32::from_be_bytes(*chunk))
+impl From<Malformed> for EnvError {
+    fn from(Malformed(name): Malformed) -> Self {
+        Self::Property(name)
+    }
 }
 
 impl fmt::Display for EnvError {

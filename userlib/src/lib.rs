@@ -11,6 +11,7 @@ pub mod rt;
 pub mod supervisor;
 pub mod syscall;
 pub mod time;
+pub mod tree;
 
 pub use abi::bootinfo::BootInfo;
 pub use abi::message::MessageInfo;

@@ -15,7 +15,7 @@ mod user_interrupt;
 
 pub use abi::rights::Rights;
 pub use cnode::{CNode, Slot};
-pub use error::{Error, Result};
+pub use error::{Code, Error, Result};
 pub use irq::{IrqControl, IrqHandler};
 pub use memory::{AsidControl, AsidPool};
 pub use memory::{Attributes, Frame, ObjectType, PageTable, Untyped, VSpace};

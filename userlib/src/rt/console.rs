@@ -88,6 +88,11 @@ pub fn print_line(arguments: fmt::Arguments) {
     line.push(b'\n');
 }
 
+/// Writes one byte of a line.
+pub fn write_byte(byte: u8) {
+    LINE.lock().push(byte);
+}
+
 /// Writes out a line that has no end yet.
 pub fn flush() {
     LINE.lock().flush();

@@ -1,0 +1,118 @@
+//! The machine, as its device tree tells it.
+
+use crate::failure::{Failure, Result};
+use crate::memory::{Memory, PAGE};
+use crate::vspace::{self, Access, map};
+use abi::bootinfo::{BootInfo, EXTRA_FDT, ExtraHeader};
+use alloc::vec::Vec;
+use dtoolkit::Node;
+use dtoolkit::fdt::{Fdt, FdtNode};
+use dtoolkit::standard::NodeStandard;
+use userlib::cap::slot;
+use userlib::syscall;
+use userlib::tree;
+
+/// Words that end the machine (`sifive,test0`): success, and failure with a code in the upper half.
+const FINISHER_PASS: u32 = 0x5555;
+const FINISHER_FAIL: u32 = 0x3333;
+
+/// The machine.
+pub struct Machine {
+    tree: Fdt<'static>,
+    /// Harts that the kernel runs on.
+    pub harts: u32,
+    /// Rate of `rdtime`.
+    pub timebase: u32,
+    /// It has an interrupt controller for user interrupts.
+    pub user_interrupts: bool,
+    finisher: Option<*mut u32>,
+}
+
+/// A device of the machine.
+pub struct Device {
+    /// Its node.
+    pub node: FdtNode<'static>,
+    /// Physical address of its registers.
+    pub address: u64,
+    /// Their size.
+    pub size: u64,
+    /// PLIC sources.
+    pub interrupts: Vec<u32>,
+}
+
+impl Machine {
+    /// Reads the device tree that the kernel hands on.
+    pub fn new(boot_info: &'static BootInfo, memory: &mut Memory) -> Result<Self> {
+        let tree = Fdt::new(extra(boot_info).ok_or(Failure::Archive("machine device tree"))?)
+            .map_err(|_| Failure::Archive("machine device tree"))?;
+        let cpus = tree.find_node("/cpus").ok_or(Failure::Device("cpus"))?;
+        let mut machine = Self {
+            tree,
+            harts: boot_info.num_nodes as u32,
+            timebase: tree::number(&cpus, "timebase-frequency")?,
+            user_interrupts: false,
+            finisher: None,
+        };
+        machine.user_interrupts = machine.device("riscv,uintc0").is_some();
+        if let Some(finisher) = machine.device("sifive,test1")
+            && let Some(frame) = memory.device_frame(finisher.address / PAGE * PAGE)?
+        {
+            map(memory, slot::VSPACE, frame, vspace::DEVICES, Access::READ_WRITE)?;
+            machine.finisher = Some((vspace::DEVICES + finisher.address % PAGE) as *mut u32);
+        }
+        Ok(machine)
+    }
+
+    /// The first device of this compatible string.
+    pub fn device(&self, compatible: &'static str) -> Option<Device> {
+        let node = find(&self.tree.root(), compatible)?;
+        let register = node.reg().ok()??.next()?;
+        Some(Device {
+            node,
+            address: register.address().ok()?,
+            size: register.size().ok()?,
+            interrupts: tree::numbers(&node, "interrupts").collect(),
+        })
+    }
+
+    /// Ends the machine.
+    pub fn end(&self, code: u32) -> ! {
+        if let Some(finisher) = self.finisher {
+            let word = if code == 0 { FINISHER_PASS } else { code << 16 | FINISHER_FAIL };
+            // SAFETY: the finisher's register is mapped there for good, and a store to it touches no memory.
+            unsafe { finisher.write_volatile(word) };
+        }
+        // A machine without that device, or one that goes on for some cycles after the store.
+        syscall::debug_halt()
+    }
+}
+
+/// Depth first.
+fn find(node: &FdtNode<'static>, compatible: &str) -> Option<FdtNode<'static>> {
+    if node.is_compatible(compatible) {
+        return Some(*node);
+    }
+    node.children().find_map(|child| find(&child, compatible))
+}
+
+/// The device tree among the extra pages behind BootInfo.
+fn extra(boot_info: &'static BootInfo) -> Option<&'static [u8]> {
+    let header_size = size_of::<ExtraHeader>() as u64;
+    let start = core::ptr::from_ref(boot_info) as u64 + PAGE;
+    let mut offset = 0;
+    while offset + header_size <= boot_info.extra_len {
+        // SAFETY: the kernel maps `extra_len` bytes of chunks behind the BootInfo page and does not touch them again; each starts with
+        // a header, and chunks are a multiple of neither size nor alignment, hence the unaligned read.
+        let header = unsafe { ((start + offset) as *const ExtraHeader).read_unaligned() };
+        if header.len < header_size || header.len > boot_info.extra_len - offset {
+            return None;
+        }
+        if header.id == EXTRA_FDT {
+            let (data, size) = (start + offset + header_size, header.len - header_size);
+            // SAFETY: as above; the chunk was just checked to lie within `extra_len`.
+            return Some(unsafe { core::slice::from_raw_parts(data as *const u8, size as usize) });
+        }
+        offset += header.len;
+    }
+    None
+}

@@ -1,0 +1,303 @@
+//! A program as a protection domain: its CNode, its address space, its threads.
+
+use crate::archive;
+use crate::device;
+use crate::failure::{Failure, Result, Step};
+use crate::machine::Machine;
+use crate::memory::{Memory, PAGE, own};
+use crate::vspace::{self, Access, Frames, map, map_new, map_small, with_frame};
+use abi::register;
+use alloc::vec;
+use alloc::vec::Vec;
+use dtoolkit::Node;
+use dtoolkit::fdt::FdtNode;
+use dtoolkit::fdt_mut::{FdtMut, SliceBuffer};
+use userlib::cap::{
+    AsidPool, CNode, CPtr, Cap, Endpoint, Frame, Notification, ObjectType, PageTable, Rights, SenderTable, Slot, Tcb,
+    UserContext, VSpace, slot,
+};
+use userlib::tree;
+
+const ASID_POOL: AsidPool = AsidPool(CPtr(abi::bootinfo::slot::ASID_POOL));
+
+/// A program.
+pub struct Process {
+    /// Name in the manifest.
+    pub name: &'static str,
+    /// Hart of its threads.
+    pub hart: u64,
+    /// Its exit counts for the end of the machine.
+    pub main: bool,
+    /// A fault of it does not end the machine.
+    pub on_fault_continue: bool,
+    /// Its threads.
+    pub threads: Vec<Thread>,
+    /// Its address space.
+    pub vspace: VSpace,
+    /// Its doorbell.
+    pub doorbell: Notification,
+    /// The endpoint of its synchronous channels, if it serves any.
+    pub endpoint: Option<Endpoint>,
+    /// Code with which it has left.
+    pub exited: Option<i32>,
+    cnode: CNode,
+    cnode_bits: u64,
+}
+
+/// A thread.
+pub struct Thread {
+    /// Its TCB.
+    pub tcb: Tcb,
+    /// Lowest address of its stack.
+    pub stack: u64,
+    /// Bytes of its stack.
+    pub stack_size: u64,
+    /// The frames of its stack.
+    pub stack_frames: Frames,
+    context: UserContext,
+}
+
+impl Process {
+    /// Builds the program that `node` of the system description tells, with no thread running yet. `index` is its number, and
+    /// `supervisor` the endpoint that is to hear of it.
+    pub fn new(
+        memory: &mut Memory,
+        machine: &Machine,
+        node: &FdtNode<'static>,
+        index: u64,
+        supervisor: Endpoint,
+    ) -> Result<Self> {
+        let cnode_bits: u8 = tree::number(node, "cnode-bits")?;
+        let root = PageTable(memory.object(ObjectType::PageTable)?);
+        let vspace = ASID_POOL.assign(root).step("making an address space")?;
+        let mut process = Self {
+            name: node.name(),
+            hart: tree::number(node, "hart")?,
+            main: tree::flag(node, "main"),
+            on_fault_continue: tree::flag(node, "on-fault-continue"),
+            threads: Vec::new(),
+            vspace,
+            doorbell: Notification(memory.object(ObjectType::Notification)?),
+            endpoint: None,
+            exited: None,
+            cnode: CNode(memory.object(ObjectType::CNode(cnode_bits))?),
+            cnode_bits: cnode_bits.into(),
+        };
+        if process.hart >= machine.harts.into() {
+            return Err(Failure::Device("hart of that number"));
+        }
+        process.load(memory, node)?;
+        let [heap, heap_size] = tree::pair(node, "heap")?;
+        map_new(memory, vspace, heap, heap_size, Access::READ_WRITE)?;
+        process.make_threads(memory, node)?;
+        process.fill_cspace(memory, machine, node, index, supervisor)?;
+        process.tell(memory, machine, node)?;
+        Ok(process)
+    }
+
+    /// A slot of the program's CNode.
+    pub fn slot(&self, index: u64) -> Slot {
+        Slot { root: self.cnode, index, depth: self.cnode_bits }
+    }
+
+    /// Guard of the program's CNode: all bits of an address above the slot number, which must be zero.
+    fn guard(&self) -> u64 {
+        64 - self.cnode_bits
+    }
+
+    /// Copies the program's segments into new frames and maps them with their rights.
+    fn load(&self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
+        let name = self.name;
+        let file = archive::member(|member| member.strip_suffix(".elf") == Some(name), "program")?;
+        let segments = node.child("segments").ok_or(Failure::Archive("segments"))?;
+        for segment in segments.children() {
+            let [start, size] = tree::pair(&segment, "memory")?;
+            let [offset, file_size] = tree::pair(&segment, "file")?;
+            let content =
+                file.get(offset as usize..(offset + file_size) as usize).ok_or(Failure::Archive("segment"))?;
+            let access = match (tree::flag(&segment, "write"), tree::flag(&segment, "execute")) {
+                (false, false) => Access::READ,
+                (true, false) => Access::READ_WRITE,
+                (false, true) => Access::EXECUTE,
+                (true, true) => return Err(Failure::Archive("segment: it is writable and executable")),
+            };
+            load_segment(memory, self.vspace, start, size, content, access)?;
+        }
+        Ok(())
+    }
+
+    fn make_threads(&mut self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
+        let count: u64 = tree::number(node, "threads")?;
+        let priority = tree::number(node, "priority")?;
+        let [buffers, _] = tree::pair(node, "ipc-buffers")?;
+        let [stacks, _] = tree::pair(node, "stacks")?;
+        let [fault_slots, _] = tree::pair(node, "fault-slots")?;
+        let [environment, _] = tree::pair(node, "environment")?;
+        let stack_size = tree::long(node, "stack")?;
+        for thread in 0..count {
+            let tcb = Tcb(memory.object(ObjectType::Tcb)?);
+            let buffer = Frame(memory.object(ObjectType::Frame)?);
+            let buffer_address = buffers + thread * PAGE;
+            map(memory, self.vspace, buffer, buffer_address, Access::READ_WRITE)?;
+            let stack = stacks + thread * (stack_size + PAGE) + PAGE;
+            let stack_frames = map_small(memory, self.vspace, stack, stack_size, Access::READ_WRITE)?;
+            let fault_slot = if thread == 0 { slot::SUPERVISOR.cptr().0 } else { fault_slots + thread - 1 };
+            tcb.configure(CPtr(fault_slot), self.cnode, self.guard(), self.vspace, buffer_address, buffer)
+                .step("configuring a thread")?;
+            tcb.set_sched_params(slot::TCB, 0, priority).step("setting a priority")?;
+            tcb.set_affinity(self.hart).step("moving a thread to its hart")?;
+            if thread == 0 {
+                tcb.bind_notification(self.doorbell).step("binding a doorbell")?;
+            }
+            tcb.debug_name(&alloc::format!("{}:{thread}", self.name));
+            let mut context = UserContext::default();
+            context.0[register::PC] = tree::long(node, "entry")?;
+            context.0[register::SP] = stack + stack_size;
+            context.0[register::TP] = buffer_address;
+            context.0[register::A0] = environment;
+            context.0[register::A1] = thread;
+            self.threads.push(Thread { tcb, stack, stack_size, stack_frames, context });
+        }
+        Ok(())
+    }
+
+    /// The slots that every program has (docs/architecture.md, section 4).
+    fn fill_cspace(
+        &mut self,
+        memory: &mut Memory,
+        machine: &Machine,
+        node: &FdtNode<'static>,
+        index: u64,
+        supervisor: Endpoint,
+    ) -> Result<()> {
+        let put = |place: CPtr, capability: CPtr, rights, badge: Option<u64>| {
+            let (to, from) = (self.slot(place.0), own(capability.0));
+            match badge {
+                Some(badge) => to.mint(from, rights, badge),
+                None => to.copy(from, rights),
+            }
+            .step("filling a CSpace")
+        };
+        let tcb = self.threads[0].tcb;
+        put(slot::TCB.cptr(), tcb.cptr(), Rights::ALL, None)?;
+        put(slot::CNODE.cptr(), self.cnode.cptr(), Rights::ALL, Some(self.guard()))?;
+        put(slot::VSPACE.cptr(), self.vspace.cptr(), Rights::ALL, None)?;
+        put(slot::DOORBELL.cptr(), self.doorbell.cptr(), Rights::READ_WRITE, None)?;
+        let [fault_slots, _] = tree::pair(node, "fault-slots")?;
+        for thread in 0..self.threads.len() as u64 {
+            let place = if thread == 0 { slot::SUPERVISOR.cptr() } else { CPtr(fault_slots + thread - 1) };
+            let badge = Some(badge(index, thread));
+            put(place, supervisor.cptr(), Rights::WRITE.with(Rights::GRANT_REPLY), badge)?;
+        }
+        let endpoint = match tree::flag(node, "serves") {
+            false => None,
+            true => {
+                let endpoint = Endpoint(memory.object(ObjectType::Endpoint)?);
+                put(slot::ENDPOINT.cptr(), endpoint.cptr(), Rights::READ, None)?;
+                Some(endpoint)
+            }
+        };
+        if machine.user_interrupts && tree::flag(node, "doorbell") {
+            let table = SenderTable(memory.object(ObjectType::SenderTable)?);
+            put(slot::SENDER_TABLE.cptr(), table.cptr(), Rights::ALL, None)?;
+            tcb.bind_user_interrupt(self.doorbell).step("binding user interrupts")?;
+            tcb.set_sender_table(table).step("setting a sender table")?;
+        }
+        self.endpoint = endpoint;
+        Ok(())
+    }
+
+    /// Completes the program's environment, maps it, and grants its devices and its DMA memory on the way.
+    fn tell(&self, memory: &mut Memory, machine: &Machine, node: &FdtNode<'static>) -> Result<()> {
+        let name = self.name;
+        let known = archive::member(|member| member.strip_suffix(".env.dtb") == Some(name), "environment")?;
+        let [address, room] = tree::pair(node, "environment")?;
+        let mut buffer = vec![0; room as usize];
+        buffer.get_mut(..known.len()).ok_or(Failure::Archive("environment"))?.copy_from_slice(known);
+        let unusable = |_| Failure::Archive("environment");
+        let mut told = FdtMut::from_slice(&mut buffer).map_err(unusable)?;
+        add(&mut told, "timebase-frequency", &machine.timebase.to_be_bytes())?;
+        add(&mut told, "harts", &machine.harts.to_be_bytes())?;
+        if machine.user_interrupts && tree::flag(node, "doorbell") {
+            add(&mut told, "user-interrupts", &[])?;
+        }
+        let devices = node.child("devices").ok_or(Failure::Archive("devices"))?;
+        devices.children().try_for_each(|device| device::grant(memory, machine, self, &device, &mut told))?;
+        self.grant_dma(memory, node)?;
+        let size = told.as_read_only().data().len();
+        load_segment(memory, self.vspace, address, size as u64, &buffer[..size], Access::READ)
+    }
+
+    fn grant_dma(&self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
+        let [address, _] = tree::pair(node, "dma")?;
+        let [slots, count] = tree::pair(node, "dma-slots")?;
+        let first = memory.contiguous(ObjectType::MegaFrame, count)?;
+        for index in 0..count {
+            let frame = Frame(CPtr(first + index));
+            map(memory, self.vspace, frame, address + (index << 21), Access::READ_WRITE)?;
+            self.slot(slots + index).copy(own(first + index), Rights::ALL).step("granting a DMA frame")?;
+        }
+        Ok(())
+    }
+
+    /// Lets all threads run.
+    pub fn start(&self) -> Result<()> {
+        self.threads
+            .iter()
+            .try_for_each(|thread| thread.tcb.write_registers(&thread.context, true).step("starting a thread"))
+    }
+
+    /// Stops all threads for good.
+    pub fn stop(&self) {
+        for thread in &self.threads {
+            if let Err(error) = thread.tcb.suspend() {
+                userlib::println!("root: cannot stop a thread of {}: {error}", self.name);
+            }
+        }
+    }
+}
+
+/// The badge by which the supervisor knows a thread.
+pub fn badge(process: u64, thread: u64) -> u64 {
+    (process + 1) << 16 | thread
+}
+
+/// Process and thread of a badge.
+pub fn of_badge(badge: u64) -> Option<(usize, usize)> {
+    Some(((badge >> 16).checked_sub(1)? as usize, (badge & 0xFFFF) as usize))
+}
+
+fn add(tree: &mut FdtMut<SliceBuffer<'_>>, name: &str, value: &[u8]) -> Result<()> {
+    match tree.root_mut().add_property(name, value) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure::Archive("room in an environment")),
+    }
+}
+
+/// Maps new memory from `start` on, whose first bytes are `content`.
+fn load_segment(
+    memory: &mut Memory,
+    vspace: VSpace,
+    start: u64,
+    size: u64,
+    content: &[u8],
+    access: Access,
+) -> Result<()> {
+    let first_page = start / PAGE;
+    let pages = (start + size).div_ceil(PAGE) - first_page;
+    let frames = memory.objects(ObjectType::Frame, pages)?;
+    for page in 0..pages {
+        let frame = Frame(CPtr(frames + page));
+        let address = (first_page + page) * PAGE;
+        // The part of the content that lies in this page.
+        let from = address.saturating_sub(start).min(content.len() as u64);
+        let to = (address + PAGE - start).min(content.len() as u64);
+        if from < to {
+            let at = (start + from - address) as usize;
+            let part = &content[from as usize..to as usize];
+            with_frame(memory, frame, |bytes| bytes[at..at + part.len()].copy_from_slice(part))?;
+        }
+        vspace::map(memory, vspace, frame, address, access)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! After the start: lines, exits and faults of the programs, until the main ones have left.
+
+use crate::fault;
+use crate::machine::Machine;
+use crate::memory::Memory;
+use crate::process;
+use crate::system::System;
+use userlib::ipc_buffer;
+use userlib::println;
+use userlib::rt::console;
+use userlib::supervisor::{EXIT, PARK, PRINT, PRINT_MAX};
+use userlib::syscall::Received;
+
+impl System {
+    /// Serves the programs for ever; the machine ends when it is time.
+    pub fn supervise(mut self, machine: &Machine, mut memory: Memory) -> ! {
+        loop {
+            let message = self.supervisor.recv();
+            let Some((index, thread)) = process::of_badge(message.badge) else { continue };
+            match message.info.label() {
+                PRINT => print(&message),
+                EXIT => self.exit(machine, index, message.words[0] as i32),
+                // Not answering keeps the thread blocked.
+                PARK => {}
+                _ => self.fault(machine, &mut memory, index, thread, &message),
+            }
+        }
+    }
+
+    fn exit(&mut self, machine: &Machine, index: usize, code: i32) {
+        let process = &mut self.processes[index];
+        process.stop();
+        process.exited = Some(code);
+        if code != 0 {
+            println!("root: {} left with code {code}", process.name);
+        }
+        self.end_if_done(machine);
+    }
+
+    fn fault(&mut self, machine: &Machine, memory: &mut Memory, index: usize, thread: usize, message: &Received) {
+        let process = &mut self.processes[index];
+        process.stop();
+        fault::report(memory, process, thread, message);
+        if !process.on_fault_continue {
+            machine.end(1);
+        }
+        process.exited = Some(0);
+        println!("root: {} is stopped, the others go on", process.name);
+        self.end_if_done(machine);
+    }
+
+    /// Ends the machine if every main program has left: with the first code that is not 0, if there is one.
+    fn end_if_done(&self, machine: &Machine) {
+        let mut codes = self.processes.iter().filter(|process| process.main).map(|process| process.exited);
+        if codes.clone().all(|code| code.is_some()) {
+            let code = codes.find_map(|code| code.filter(|&code| code != 0)).unwrap_or(0);
+            // The finisher takes 16 bits; a code that has none of them set is still a failure.
+            let low = code as u32 & 0xFFFF;
+            machine.end(if code != 0 && low == 0 { 1 } else { low });
+        }
+    }
+}
+
+/// Prints a piece of output. Its length is the program's word: it is cut to what the message holds.
+fn print(message: &Received) {
+    let words = message.info.length().saturating_sub(1);
+    let size = (message.words[0] as usize).min(PRINT_MAX).min(words * 8);
+    for index in 0..size {
+        let word = index / 8 + 1;
+        let word = message.words.get(word).copied().unwrap_or_else(|| ipc_buffer::message_word(word));
+        console::write_byte((word >> (index % 8 * 8)) as u8);
+    }
+}
