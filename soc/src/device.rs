@@ -64,3 +64,54 @@ pub trait Device {
         1
     }
 }
+
+/// A context for tests of one device: it records what the device does.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// The recorder, with a little RAM from address 0.
+    #[derive(Default)]
+    pub struct Bench {
+        pub now: SimTime,
+        pub scheduled: Vec<(SimTime, u64)>,
+        pub irqs: BTreeMap<usize, bool>,
+        pub hart_lines: BTreeSet<(usize, u32, bool)>,
+        pub stopped: Option<Exit>,
+        pub console: Vec<u8>,
+        pub ram: Vec<u8>,
+    }
+
+    impl Context for Bench {
+        fn now(&self) -> SimTime {
+            self.now
+        }
+        fn schedule(&mut self, delay: SimTime, token: u64) {
+            self.scheduled.push((delay, token));
+        }
+        fn irq(&mut self, line: usize, level: bool) {
+            self.irqs.insert(line, level);
+        }
+        fn dma_read(&mut self, paddr: u64, buf: &mut [u8]) -> Result<(), BusError> {
+            let start = paddr as usize;
+            buf.copy_from_slice(self.ram.get(start..start + buf.len()).ok_or(BusError::Refused)?);
+            Ok(())
+        }
+        fn dma_write(&mut self, paddr: u64, bytes: &[u8]) -> Result<(), BusError> {
+            let start = paddr as usize;
+            self.ram.get_mut(start..start + bytes.len()).ok_or(BusError::Refused)?.copy_from_slice(bytes);
+            Ok(())
+        }
+        fn hart_line(&mut self, hart: usize, bit: u32, level: bool) {
+            self.hart_lines.remove(&(hart, bit, !level));
+            self.hart_lines.insert((hart, bit, level));
+        }
+        fn stop(&mut self, exit: Exit) {
+            self.stopped = Some(exit);
+        }
+        fn console(&mut self, byte: u8) {
+            self.console.push(byte);
+        }
+    }
+}

@@ -1,14 +1,26 @@
-//! The deterministic virtual SoC. Library use: see README.md; `Machine` follows.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod board;
 pub mod config;
 pub mod device;
 pub mod devices;
+pub mod elf;
 pub mod error;
+pub mod machine;
 pub mod outcome;
+pub mod testing;
 pub mod time;
+pub mod timing;
 pub mod wire;
+
+mod bus;
+mod console;
+mod event;
+mod hart;
+mod memory;
 
 pub use config::{AccessedDirty, Config, Mode, parse_bytes};
 pub use error::SocError;
+pub use machine::Machine;
 pub use outcome::{End, HartReport, HartStatistics, Outcome, Privilege};

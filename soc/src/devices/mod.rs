@@ -1,1 +1,13 @@
 //! The devices of the board, one file each.
+
+pub mod axi_dma;
+pub mod axi_eth;
+pub mod axi_nic;
+pub mod clint;
+pub mod finisher;
+pub mod plic;
+pub mod rtc;
+pub mod uart;
+pub mod uintc;
+
+mod timer;

@@ -116,12 +116,14 @@ pub struct Link {
     peer: Box<dyn Peer>,
     /// When the peer asked to be asked again; `None` = not before a delivery.
     ask_at: Option<SimTime>,
+    /// Latest time seen. A hart may be a little ahead of the events; the peer's time never goes back for that.
+    latest: SimTime,
 }
 
 impl Link {
     /// A link to `peer`. The peer is first asked for a frame by the first [`Link::advance`].
     pub fn new(config: LinkConfig, peer: Box<dyn Peer>) -> Self {
-        Self { to_peer: Lane::new(config, 0), to_nic: Lane::new(config, 1), peer, ask_at: Some(SimTime::ZERO) }
+        Self { to_peer: Lane::new(config, 0), to_nic: Lane::new(config, 1), peer, ask_at: Some(SimTime::ZERO), latest: SimTime::ZERO }
     }
 
     /// Puts a frame of the NIC on the wire at `now`, behind what is still being sent. `intact` is false if the NIC sent a wrong check
@@ -133,10 +135,12 @@ impl Link {
     /// Runs the far end up to `now`: delivers what has arrived there and takes what the peer wants to send. Returns when to call
     /// again, if nothing else happens: the next arrival at either end, or the time the peer asked for.
     pub fn advance(&mut self, now: SimTime) -> Option<SimTime> {
+        let now = now.max(self.latest);
+        self.latest = now;
         while let Some((at, arrival)) = self.to_peer.arrived(now) {
             // A receiver drops damaged frames and runts (IEEE 802.3, clause 4.2.4.2.2).
             if arrival.intact && arrival.frame.len() >= MIN_FRAME_BYTES {
-                self.peer.deliver(at, &arrival.frame);
+                self.peer.deliver(now, &arrival.frame);
             }
             self.ask_at = Some(at);
         }

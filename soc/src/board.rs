@@ -1,0 +1,342 @@
+//! The one description of the board: addresses, interrupt numbers, clocks, and the device tree made from them.
+
+use crate::config::Config;
+use crate::time::SimTime;
+use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
+
+/// Start of RAM; every hart starts here unless the ELF says otherwise.
+pub const RAM_BASE: u64 = 0x8000_0000;
+/// One core cycle: 100 MHz.
+pub const CYCLE: SimTime = SimTime::from_ns(10);
+/// One step of `mtime`: 10 MHz.
+pub const TICK: SimTime = SimTime::from_ns(100);
+/// Core cycles per step of `mtime`.
+pub const CYCLES_PER_TICK: u64 = 10;
+const TIMEBASE_HZ: u32 = 10_000_000;
+const CORE_HZ: u32 = 100_000_000;
+
+/// A block of registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Physical address of the first byte.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// Test finisher.
+pub const FINISHER: Window = Window { base: 0x0010_0000, size: 0x1000 };
+/// Goldfish RTC.
+pub const RTC: Window = Window { base: 0x0010_1000, size: 0x1000 };
+/// CLINT.
+pub const CLINT: Window = Window { base: 0x0200_0000, size: 0x1_0000 };
+/// User-interrupt controller.
+pub const UINTC: Window = Window { base: 0x0300_0000, size: crate::devices::uintc::WINDOW_BYTES };
+/// PLIC.
+pub const PLIC: Window = Window { base: 0x0C00_0000, size: 0x60_0000 };
+/// 16550 UART.
+pub const UART: Window = Window { base: 0x1000_0000, size: 0x100 };
+/// AXI DMA.
+pub const AXI_DMA: Window = Window { base: 0x6010_0000, size: 0x1_0000 };
+/// AXI Ethernet.
+pub const AXI_ETHERNET: Window = Window { base: 0x6014_0000, size: 0x4_0000 };
+
+/// PLIC source of the UART.
+pub const UART_IRQ: u32 = 10;
+/// PLIC source of the RTC.
+pub const RTC_IRQ: u32 = 11;
+/// PLIC source of the AXI Ethernet.
+pub const AXI_ETHERNET_IRQ: u32 = 12;
+/// PLIC source of the AXI DMA's transmit channel.
+pub const AXI_DMA_MM2S_IRQ: u32 = 13;
+/// PLIC source of the AXI DMA's receive channel.
+pub const AXI_DMA_S2MM_IRQ: u32 = 14;
+/// MAC address in the device tree; locally administered.
+pub const MAC_ADDRESS: [u8; 6] = [0x02, 0x57, 0x4B, 0x4C, 0x00, 0x01];
+
+const PHANDLE_PLIC: u32 = 1;
+const PHANDLE_FINISHER: u32 = 2;
+const PHANDLE_DMA: u32 = 3;
+const PHANDLE_PHY: u32 = 4;
+/// Interrupt controllers of the harts follow.
+const PHANDLE_HART: u32 = 16;
+const UART_HZ: u32 = 3_686_400;
+
+/// The flattened device tree of a machine. `network` adds the AXI DMA and AXI Ethernet nodes.
+pub fn device_tree(config: &Config, network: bool) -> Vec<u8> {
+    let mut tree = DeviceTree::new();
+    let root = &mut tree.root;
+    for property in [
+        cells("#address-cells", &[2]),
+        cells("#size-cells", &[2]),
+        text("compatible", &["wakeline,soc"]),
+        text("model", &["Wakeline virtual SoC"]),
+    ] {
+        root.add_property(property);
+    }
+    let mut chosen = vec![
+        text("stdout-path", &["/soc/serial@10000000"]),
+        // Fixed: runs must not differ.
+        cells("rng-seed", &[0x5761_6B65, 0x6C69_6E65, 0x736F_6320, 0x7365_6564]),
+    ];
+    if !config.bootargs.is_empty() {
+        chosen.push(text("bootargs", &[&config.bootargs]));
+    }
+    root.add_child(node("chosen", chosen, []));
+    root.add_child(node(
+        "memory@80000000",
+        vec![text("device_type", &["memory"]), registers(&[Window { base: RAM_BASE, size: config.memory_bytes }])],
+        [],
+    ));
+    root.add_child(cpus(config.harts));
+    root.add_child(soc(config.harts, network));
+    root.add_child(power("poweroff", "syscon-poweroff", 0x5555));
+    root.add_child(power("reboot", "syscon-reboot", 0x7777));
+    tree.to_dtb()
+}
+
+fn cpus(harts: usize) -> DeviceTreeNode {
+    let cpu = |hart: usize| {
+        let controller = node(
+            "interrupt-controller",
+            vec![
+                cells("#interrupt-cells", &[1]),
+                empty("interrupt-controller"),
+                text("compatible", &["riscv,cpu-intc"]),
+                cells("phandle", &[PHANDLE_HART + hart as u32]),
+            ],
+            [],
+        );
+        node(
+            &format!("cpu@{hart:x}"),
+            vec![
+                text("device_type", &["cpu"]),
+                cells("reg", &[hart as u32]),
+                text("status", &["okay"]),
+                text("compatible", &["riscv"]),
+                text("riscv,isa", &["rv64imacn_zicsr_zifencei"]),
+                text("riscv,isa-base", &["rv64i"]),
+                text("riscv,isa-extensions", &["i", "m", "a", "c", "n", "zicntr", "zicsr", "zifencei"]),
+                text("mmu-type", &["riscv,sv39"]),
+                cells("clock-frequency", &[CORE_HZ]),
+            ],
+            [controller],
+        )
+    };
+    node(
+        "cpus",
+        vec![cells("#address-cells", &[1]), cells("#size-cells", &[0]), cells("timebase-frequency", &[TIMEBASE_HZ])],
+        (0..harts).map(cpu),
+    )
+}
+
+fn soc(harts: usize, network: bool) -> DeviceTreeNode {
+    let per_hart = |bits: &[u32]| -> Vec<u32> {
+        (0..harts as u32).flat_map(|hart| bits.iter().flat_map(move |&bit| [PHANDLE_HART + hart, bit])).collect()
+    };
+    let mut children = vec![
+        node(
+            &format!("test@{:x}", FINISHER.base),
+            vec![
+                text("compatible", &["sifive,test1", "sifive,test0", "syscon"]),
+                registers(&[FINISHER]),
+                cells("phandle", &[PHANDLE_FINISHER]),
+            ],
+            [],
+        ),
+        node(
+            &format!("rtc@{:x}", RTC.base),
+            vec![text("compatible", &["google,goldfish-rtc"]), registers(&[RTC]), parent(), cells("interrupts", &[RTC_IRQ])],
+            [],
+        ),
+        node(
+            &format!("clint@{:x}", CLINT.base),
+            vec![
+                text("compatible", &["sifive,clint0", "riscv,clint0"]),
+                registers(&[CLINT]),
+                cells("interrupts-extended", &per_hart(&[3, 7])),
+            ],
+            [],
+        ),
+        node(
+            &format!("interrupt-controller@{:x}", UINTC.base),
+            vec![
+                text("compatible", &["riscv,uintc0"]),
+                registers(&[UINTC]),
+                empty("interrupt-controller"),
+                cells("#interrupt-cells", &[1]),
+                cells("interrupts-extended", &per_hart(&[0])),
+            ],
+            [],
+        ),
+        node(
+            &format!("interrupt-controller@{:x}", PLIC.base),
+            vec![
+                text("compatible", &["sifive,plic-1.0.0", "riscv,plic0"]),
+                registers(&[PLIC]),
+                empty("interrupt-controller"),
+                cells("#interrupt-cells", &[1]),
+                cells("#address-cells", &[0]),
+                cells("interrupts-extended", &per_hart(&[11, 9])),
+                cells("riscv,ndev", &[crate::devices::plic::SOURCES]),
+                cells("phandle", &[PHANDLE_PLIC]),
+            ],
+            [],
+        ),
+        node(
+            &format!("serial@{:x}", UART.base),
+            vec![
+                text("compatible", &["ns16550a"]),
+                registers(&[UART]),
+                cells("clock-frequency", &[UART_HZ]),
+                parent(),
+                cells("interrupts", &[UART_IRQ]),
+            ],
+            [],
+        ),
+    ];
+    if network {
+        children.extend(ethernet());
+    }
+    node(
+        "soc",
+        vec![
+            cells("#address-cells", &[2]),
+            cells("#size-cells", &[2]),
+            text("compatible", &["simple-bus"]),
+            empty("ranges"),
+        ],
+        children,
+    )
+}
+
+/// Linux bindings `xlnx,axi-dma.yaml` (v1.00.a form) and `xlnx,axi-ethernet.yaml`.
+fn ethernet() -> [DeviceTreeNode; 2] {
+    let phy = node(
+        "mdio",
+        vec![cells("#address-cells", &[1]), cells("#size-cells", &[0])],
+        [node(
+            "ethernet-phy@1",
+            vec![cells("reg", &[1]), cells("phandle", &[PHANDLE_PHY]), text("device_type", &["ethernet-phy"])],
+            [],
+        )],
+    );
+    let mac = property_bytes("local-mac-address", &MAC_ADDRESS);
+    [
+        node(
+            &format!("dma@{:x}", AXI_DMA.base),
+            vec![
+                text("compatible", &["xlnx,axi-dma-1.00.a"]),
+                registers(&[AXI_DMA]),
+                cells("#dma-cells", &[1]),
+                cells("xlnx,addrwidth", &[64]),
+                empty("xlnx,include-sg"),
+                parent(),
+                cells("interrupts", &[AXI_DMA_MM2S_IRQ, AXI_DMA_S2MM_IRQ]),
+                cells("phandle", &[PHANDLE_DMA]),
+            ],
+            [],
+        ),
+        node(
+            &format!("ethernet@{:x}", AXI_ETHERNET.base),
+            vec![
+                text("compatible", &["xlnx,axi-ethernet-1.00.a"]),
+                text("device_type", &["network"]),
+                registers(&[AXI_ETHERNET]),
+                parent(),
+                cells("interrupts", &[AXI_ETHERNET_IRQ]),
+                cells("axistream-connected", &[PHANDLE_DMA]),
+                mac,
+                cells("phy-handle", &[PHANDLE_PHY]),
+                text("phy-mode", &["gmii"]),
+                cells("xlnx,rxmem", &[0x8000]),
+                cells("xlnx,txcsum", &[2]),
+                cells("xlnx,rxcsum", &[2]),
+            ],
+            [phy],
+        ),
+    ]
+}
+
+fn power(name: &str, compatible: &str, value: u32) -> DeviceTreeNode {
+    node(
+        name,
+        vec![
+            text("compatible", &[compatible]),
+            cells("regmap", &[PHANDLE_FINISHER]),
+            cells("offset", &[0]),
+            cells("value", &[value]),
+        ],
+        [],
+    )
+}
+
+fn node(
+    name: &str,
+    properties: Vec<DeviceTreeProperty>,
+    children: impl IntoIterator<Item = DeviceTreeNode>,
+) -> DeviceTreeNode {
+    let mut node = DeviceTreeNode::new_unchecked(name);
+    for property in properties {
+        node.add_property(property);
+    }
+    for child in children {
+        node.add_child(child);
+    }
+    node
+}
+
+fn property_bytes(name: &str, value: &[u8]) -> DeviceTreeProperty {
+    DeviceTreeProperty::new_unchecked(name, value)
+}
+
+fn cells(name: &str, values: &[u32]) -> DeviceTreeProperty {
+    property_bytes(name, &values.iter().flat_map(|value| value.to_be_bytes()).collect::<Vec<u8>>())
+}
+
+fn text(name: &str, values: &[&str]) -> DeviceTreeProperty {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.bytes().chain([0])).collect();
+    property_bytes(name, &bytes)
+}
+
+fn empty(name: &str) -> DeviceTreeProperty {
+    property_bytes(name, &[])
+}
+
+fn parent() -> DeviceTreeProperty {
+    cells("interrupt-parent", &[PHANDLE_PLIC])
+}
+
+fn registers(windows: &[Window]) -> DeviceTreeProperty {
+    let halves = |value: u64| [(value >> 32) as u32, value as u32];
+    let values: Vec<u32> = windows.iter().flat_map(|w| [halves(w.base), halves(w.size)].concat()).collect();
+    cells("reg", &values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dtoolkit::fdt::Fdt;
+
+    #[test]
+    fn windows_do_not_overlap() {
+        let mut windows = [FINISHER, RTC, CLINT, UINTC, PLIC, UART, AXI_DMA, AXI_ETHERNET];
+        windows.sort_by_key(|window| window.base);
+        assert!(windows.windows(2).all(|pair| pair[0].base + pair[0].size <= pair[1].base));
+        assert!(windows.iter().all(|window| window.base + window.size <= RAM_BASE));
+    }
+
+    #[test]
+    fn device_tree_parses_back() {
+        let blob = device_tree(&Config { harts: 3, bootargs: "quiet".into(), ..Config::default() }, true);
+        let fdt = Fdt::new(&blob).unwrap();
+        let tree = DeviceTree::from_fdt(&fdt);
+        for path in ["/chosen", "/cpus/cpu@2/interrupt-controller", "/soc/dma@60100000", "/soc/ethernet@60140000/mdio"] {
+            assert!(tree.find_node(path).is_some(), "{path}");
+        }
+        assert!(tree.find_node("/cpus/cpu@3").is_none());
+        let without = device_tree(&Config::default(), false);
+        let without = Fdt::new(&without).unwrap();
+        assert!(DeviceTree::from_fdt(&without).find_node("/soc/dma@60100000").is_none());
+    }
+}

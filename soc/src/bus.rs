@@ -1,0 +1,330 @@
+//! Everything outside the harts: RAM, the address map of devices, their interrupt lines and events.
+//!
+//! A device reaches the rest of the machine only through [`Door`], which borrows the parts it may touch while the device
+//! itself is borrowed; interrupt requests are collected and given to the PLIC when the device returns.
+
+use crate::board::{self, CYCLE, RAM_BASE, Window};
+use crate::config::MAX_HARTS;
+use crate::console::Console;
+use crate::device::{BusError, Context, Device, Exit};
+use crate::devices::plic::Plic;
+use crate::devices::uintc::Uintc;
+use crate::event::EventQueue;
+use crate::hart::csr::irq;
+use crate::memory::{Memory, PAGE_BYTES};
+use crate::time::SimTime;
+use crate::timing::Path;
+
+/// Interrupt lines into the harts, in `mip` positions.
+#[derive(Default)]
+pub(crate) struct Lines {
+    bits: [u64; MAX_HARTS],
+    changed: bool,
+}
+
+impl Lines {
+    #[inline]
+    pub fn of(&self, hart: usize) -> u64 {
+        self.bits[hart]
+    }
+
+    fn set(&mut self, hart: usize, bit: u32, level: bool) {
+        let Some(bits) = self.bits.get_mut(hart) else { return };
+        let new = if level { *bits | 1 << bit } else { *bits & !(1 << bit) };
+        self.changed |= new != *bits;
+        *bits = new;
+    }
+
+    /// True once after any change.
+    pub fn take_changed(&mut self) -> bool {
+        core::mem::take(&mut self.changed)
+    }
+}
+
+enum Model {
+    Plic,
+    Uintc,
+    Boxed(Box<dyn Device>),
+}
+
+struct Slot {
+    window: Window,
+    model: Model,
+    sources: Vec<u32>,
+    path: Path,
+}
+
+/// The bus and what hangs on it.
+pub(crate) struct Bus {
+    pub ram: Memory,
+    pub lines: Lines,
+    pub console: Console,
+    /// Set when the guest asked the machine to end.
+    pub stop: Option<Exit>,
+    /// In timed mode: no device access at a later time than this, unless it is the hart's next instruction anyway.
+    pub order_limit: u64,
+    slots: Vec<Slot>,
+    events: EventQueue,
+    plic: Plic,
+    uintc: Uintc,
+    requests: Vec<(u32, bool)>,
+    /// RAM offset of `tohost` of a bare program.
+    to_host: Option<u64>,
+    /// Time never goes back for devices, although harts of a fast machine are not strictly ordered.
+    latest: SimTime,
+}
+
+/// A device's [`Context`].
+struct Door<'a> {
+    now: SimTime,
+    slot: usize,
+    sources: &'a [u32],
+    ram: &'a mut Memory,
+    lines: &'a mut Lines,
+    events: &'a mut EventQueue,
+    requests: &'a mut Vec<(u32, bool)>,
+    stop: &'a mut Option<Exit>,
+    console: &'a mut Console,
+}
+
+impl Context for Door<'_> {
+    fn now(&self) -> SimTime {
+        self.now
+    }
+    fn schedule(&mut self, delay: SimTime, token: u64) {
+        self.events.push(self.now + delay, self.slot, token);
+    }
+    fn irq(&mut self, line: usize, level: bool) {
+        if let Some(&source) = self.sources.get(line) {
+            self.requests.push((source, level));
+        }
+    }
+    fn dma_read(&mut self, paddr: u64, buf: &mut [u8]) -> Result<(), BusError> {
+        let bytes = self.ram.get(paddr.wrapping_sub(RAM_BASE), buf.len()).ok_or(BusError::Refused)?;
+        buf.copy_from_slice(bytes);
+        Ok(())
+    }
+    fn dma_write(&mut self, paddr: u64, bytes: &[u8]) -> Result<(), BusError> {
+        let done = self.ram.store_coherent(paddr.wrapping_sub(RAM_BASE), bytes);
+        if done { Ok(()) } else { Err(BusError::Refused) }
+    }
+    fn hart_line(&mut self, hart: usize, bit: u32, level: bool) {
+        self.lines.set(hart, bit, level);
+    }
+    fn stop(&mut self, exit: Exit) {
+        self.stop.get_or_insert(exit);
+    }
+    fn console(&mut self, byte: u8) {
+        self.console.put(byte);
+    }
+}
+
+impl Bus {
+    /// A bus with RAM and the two interrupt controllers.
+    pub fn new(memory_bytes: u64, harts: usize) -> Self {
+        let slot = |window, model, path| Slot { window, model, sources: Vec::new(), path };
+        Self {
+            ram: Memory::new(memory_bytes),
+            lines: Lines::default(),
+            console: Console::default(),
+            stop: None,
+            order_limit: 0,
+            slots: vec![
+                slot(board::PLIC, Model::Plic, Path::Plic),
+                slot(board::UINTC, Model::Uintc, Path::Control),
+            ],
+            events: EventQueue::default(),
+            plic: Plic::new(harts),
+            uintc: Uintc::new(harts),
+            requests: Vec::new(),
+            to_host: None,
+            latest: SimTime::ZERO,
+        }
+    }
+
+    /// Puts a device on the bus; `sources` are the PLIC sources of its interrupt lines. Gives its number for [`Bus::inject`].
+    pub fn attach(&mut self, window: Window, sources: &[u32], path: Path, device: Box<dyn Device>) -> usize {
+        debug_assert!(self.slots.iter().all(|slot| {
+            slot.window.base + slot.window.size <= window.base || window.base + window.size <= slot.window.base
+        }));
+        self.slots.push(Slot { window, model: Model::Boxed(device), sources: sources.to_vec(), path });
+        self.slots.len() - 1
+    }
+
+    /// Schedules an event for device number `slot` from outside, `time` from power-on.
+    pub fn inject(&mut self, slot: usize, time: SimTime, token: u64) {
+        self.events.push(time.max(self.latest), slot, token);
+    }
+
+    /// Something happened that the running block must not outlive.
+    #[inline]
+    pub fn attention(&self) -> bool {
+        self.ram.attention || self.lines.changed || self.stop.is_some()
+    }
+
+    /// Reads `size` aligned bytes at physical address `at`, in cycle `now`. Gives the value and what the access cost.
+    pub fn read(&mut self, at: u64, size: u8, now: u64) -> Result<(u64, Path, u64), BusError> {
+        let (slot, offset) = self.find(at, size)?;
+        let mut value = 0;
+        self.enter(slot, cycles(now), |device, door| {
+            value = device.read(door, offset, size)?;
+            Ok(())
+        })?;
+        Ok((value, self.slots[slot].path, self.latency(slot)))
+    }
+
+    /// Writes, as [`Bus::read`].
+    pub fn write(&mut self, at: u64, size: u8, value: u64, now: u64) -> Result<(Path, u64), BusError> {
+        let (slot, offset) = self.find(at, size)?;
+        self.enter(slot, cycles(now), |device, door| device.write(door, offset, size, value))?;
+        Ok((self.slots[slot].path, self.latency(slot)))
+    }
+
+    /// Time of the next event.
+    #[inline]
+    pub fn next_event(&self) -> Option<SimTime> {
+        self.events.next_time()
+    }
+
+    /// Runs all events that are due at `now`.
+    pub fn run_events(&mut self, now: SimTime) {
+        while let Some(event) = self.events.pop_due(now) {
+            let token = event.token;
+            // An event handler has nobody to report an error to.
+            let _ = self.enter(event.device, event.time, |device, door| {
+                device.event(door, token);
+                Ok(())
+            });
+        }
+    }
+
+    /// Lets a hart act on the UINTC by instruction.
+    pub fn uintc_act(&mut self, act: impl FnOnce(&mut Uintc)) {
+        act(&mut self.uintc);
+        for hart in 0..MAX_HARTS {
+            self.lines.set(hart, irq::USI, self.uintc.line(hart));
+        }
+    }
+
+    fn latency(&self, slot: usize) -> u64 {
+        match &self.slots[slot].model {
+            Model::Plic => self.plic.latency_cycles(),
+            Model::Uintc => self.uintc.latency_cycles(),
+            Model::Boxed(device) => device.latency_cycles(),
+        }
+    }
+
+    fn find(&self, at: u64, size: u8) -> Result<(usize, u64), BusError> {
+        for (number, slot) in self.slots.iter().enumerate() {
+            let offset = at.wrapping_sub(slot.window.base);
+            if offset < slot.window.size {
+                let fits = offset + u64::from(size) <= slot.window.size;
+                return if fits { Ok((number, offset)) } else { Err(BusError::Size) };
+            }
+        }
+        Err(BusError::Unmapped)
+    }
+
+    fn enter(
+        &mut self,
+        slot: usize,
+        now: SimTime,
+        act: impl FnOnce(&mut dyn Device, &mut Door) -> Result<(), BusError>,
+    ) -> Result<(), BusError> {
+        self.latest = self.latest.max(now);
+        let Slot { model, sources, .. } = &mut self.slots[slot];
+        let mut door = Door {
+            now: self.latest,
+            slot,
+            sources,
+            ram: &mut self.ram,
+            lines: &mut self.lines,
+            events: &mut self.events,
+            requests: &mut self.requests,
+            stop: &mut self.stop,
+            console: &mut self.console,
+        };
+        let device: &mut dyn Device = match model {
+            Model::Plic => &mut self.plic,
+            Model::Uintc => &mut self.uintc,
+            Model::Boxed(device) => device.as_mut(),
+        };
+        let result = act(device, &mut door);
+        if !self.requests.is_empty() {
+            for (source, level) in self.requests.drain(..) {
+                self.plic.set_source(source, level);
+            }
+            let lines = &mut self.lines;
+            self.plic.drive_lines(|hart, bit, level| lines.set(hart, bit, level));
+        }
+        result
+    }
+
+    /// Watches the 8-byte word at physical address `at` as `tohost`.
+    pub fn watch_to_host(&mut self, at: u64) {
+        let offset = at.wrapping_sub(RAM_BASE);
+        if self.ram.get(offset, 8).is_some() {
+            self.to_host = Some(offset);
+        }
+    }
+
+    /// True if the page of `offset` must stay out of the write TLB because of `tohost`.
+    pub fn is_to_host_page(&self, offset: u64) -> bool {
+        self.to_host.is_some_and(|at| at / PAGE_BYTES == offset / PAGE_BYTES)
+    }
+
+    /// After a slow store to `offset`: acts on `tohost`. Device 0 command 0 with an odd payload ends the run with payload / 2;
+    /// device 1 command 1 prints a byte (host-target interface of the RISC-V test programs).
+    pub fn check_to_host(&mut self, offset: u64) {
+        let Some(at) = self.to_host.filter(|&at| at == offset) else { return };
+        let word = u64::from_le_bytes(self.ram.read(at));
+        match (word >> 48, word & ((1 << 48) - 1)) {
+            (0, payload) if payload & 1 != 0 => {
+                self.stop.get_or_insert(Exit::Code((payload >> 1) as u32));
+            }
+            (0x0101, payload) => {
+                self.console.put(payload as u8);
+                self.ram.write(at, [0; 8]);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Simulated time of core cycle `now`.
+fn cycles(now: u64) -> SimTime {
+    SimTime::from_ps(now * CYCLE.as_ps())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::uart::Uart;
+
+    fn bus() -> Bus {
+        let mut bus = Bus::new(1 << 20, 1);
+        bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
+        bus
+    }
+
+    #[test]
+    fn decode() {
+        let mut bus = bus();
+        assert_eq!(bus.read(0x1000_0005, 1, 0).unwrap().0, 0x60);
+        assert_eq!(bus.read(0x1000_0100, 1, 0), Err(BusError::Unmapped));
+        assert_eq!(bus.read(0x0300_0008, 4, 0), Err(BusError::Size));
+        assert_eq!(bus.read(u64::MAX - 7, 8, 0), Err(BusError::Unmapped));
+    }
+
+    #[test]
+    fn a_device_line_goes_through_the_plic() {
+        let mut bus = bus();
+        bus.write(0x0C00_0028, 4, 1, 0).unwrap();
+        bus.write(0x0C00_2080, 4, 1 << 10, 0).unwrap();
+        bus.write(0x1000_0001, 1, 2, 0).unwrap();
+        assert_eq!(bus.lines.of(0), 1 << irq::SEI);
+        assert!(bus.attention());
+        assert_eq!(bus.read(0x0C20_1004, 4, 0).unwrap().0, 10);
+        assert_eq!(bus.lines.of(0), 0);
+    }
+}

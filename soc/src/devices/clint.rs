@@ -1,0 +1,148 @@
+//! CLINT: software interrupts between harts and the timer compare registers.
+//!
+//! `mtime` is not stored: it is simulated time divided by the tick. A compare register schedules one event.
+
+use crate::board::TICK;
+use crate::config::MAX_HARTS;
+use crate::device::{BusError, Context, Device};
+use crate::hart::csr::irq;
+use crate::time::SimTime;
+
+const MSIP: u64 = 0;
+const MTIMECMP: u64 = 0x4000;
+const MTIME: u64 = 0xBFF8;
+
+/// The block.
+pub struct Clint {
+    software: [bool; MAX_HARTS],
+    compare: [u64; MAX_HARTS],
+    harts: usize,
+}
+
+/// `mtime` at `now`.
+pub fn ticks(now: SimTime) -> u64 {
+    now.as_ps() / TICK.as_ps()
+}
+
+impl Clint {
+    /// A CLINT in reset: no software interrupt, compare registers at their maximum.
+    pub fn new(harts: usize) -> Self {
+        Self { software: [false; MAX_HARTS], compare: [u64::MAX; MAX_HARTS], harts }
+    }
+
+    fn update(&mut self, cx: &mut dyn Context, hart: usize) {
+        let now = cx.now();
+        let due = self.compare[hart];
+        cx.hart_line(hart, irq::MTI, ticks(now) >= due);
+        if ticks(now) < due
+            && let Some(at) = due.checked_mul(TICK.as_ps())
+        {
+            cx.schedule(SimTime::from_ps(at) - now, hart as u64);
+        }
+    }
+
+    fn word(&mut self, offset: u64, now: SimTime) -> Option<(Register, u64)> {
+        match offset {
+            MSIP..MTIMECMP => {
+                let hart = (offset / 4) as usize;
+                (hart < self.harts).then(|| (Register::Software(hart), u64::from(self.software[hart])))
+            }
+            MTIMECMP..MTIME => {
+                let hart = ((offset - MTIMECMP) / 8) as usize;
+                (hart < self.harts).then(|| (Register::Compare(hart), self.compare[hart]))
+            }
+            _ if offset >= MTIME && offset < MTIME + 8 => Some((Register::Time, ticks(now))),
+            _ => None,
+        }
+    }
+}
+
+enum Register {
+    Software(usize),
+    Compare(usize),
+    Time,
+}
+
+impl Device for Clint {
+    fn read(&mut self, cx: &mut dyn Context, offset: u64, size: u8) -> Result<u64, BusError> {
+        if size < 4 {
+            return Err(BusError::Size);
+        }
+        let now = cx.now();
+        Ok(match self.word(offset, now) {
+            Some((Register::Software(_), value)) => value,
+            Some((_, value)) if size == 8 => value,
+            Some((_, value)) => value >> (8 * (offset & 4)) & 0xFFFF_FFFF,
+            None => 0,
+        })
+    }
+
+    fn write(&mut self, cx: &mut dyn Context, offset: u64, size: u8, value: u64) -> Result<(), BusError> {
+        if size < 4 {
+            return Err(BusError::Size);
+        }
+        let now = cx.now();
+        match self.word(offset, now) {
+            Some((Register::Software(hart), _)) => {
+                self.software[hart] = value & 1 != 0;
+                cx.hart_line(hart, irq::MSI, self.software[hart]);
+            }
+            Some((Register::Compare(hart), old)) => {
+                let shift = 8 * (offset & 4);
+                self.compare[hart] =
+                    if size == 8 { value } else { old & !(0xFFFF_FFFF << shift) | (value & 0xFFFF_FFFF) << shift };
+                self.update(cx, hart);
+            }
+            // `mtime` is simulated time and cannot be set.
+            Some((Register::Time, _)) | None => {}
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, cx: &mut dyn Context, token: u64) {
+        let hart = token as usize;
+        let due = ticks(cx.now()) >= self.compare[hart];
+        cx.hart_line(hart, irq::MTI, due);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::testing::Bench;
+
+    #[test]
+    fn compare_schedules_one_event() {
+        let (mut clint, mut cx) = (Clint::new(2), Bench::default());
+        clint.write(&mut cx, MTIMECMP + 8, 8, 5).unwrap();
+        assert_eq!(cx.scheduled, [(SimTime::from_ns(500), 1)]);
+        assert!(cx.hart_lines.contains(&(1, irq::MTI, false)));
+        cx.now = SimTime::from_ns(500);
+        clint.event(&mut cx, 1);
+        assert!(cx.hart_lines.contains(&(1, irq::MTI, true)));
+        clint.write(&mut cx, MTIMECMP + 8, 8, u64::MAX).unwrap();
+        assert!(cx.hart_lines.contains(&(1, irq::MTI, false)));
+        assert_eq!(cx.scheduled.len(), 1, "never is not scheduled");
+    }
+
+    #[test]
+    fn halves_and_time() {
+        let (mut clint, mut cx) = (Clint::new(1), Bench::default());
+        clint.write(&mut cx, MTIMECMP, 4, 0x1234).unwrap();
+        clint.write(&mut cx, MTIMECMP + 4, 4, 1).unwrap();
+        assert_eq!(clint.read(&mut cx, MTIMECMP, 8), Ok(0x1_0000_1234));
+        cx.now = SimTime::from_us(1000);
+        assert_eq!(clint.read(&mut cx, MTIME, 8), Ok(10_000));
+        assert_eq!(clint.read(&mut cx, MTIME + 4, 4), Ok(0));
+        assert_eq!(clint.read(&mut cx, 4 * 7, 4), Ok(0));
+        assert_eq!(clint.read(&mut cx, MTIME, 2), Err(BusError::Size));
+    }
+
+    #[test]
+    fn software_interrupt() {
+        let (mut clint, mut cx) = (Clint::new(2), Bench::default());
+        clint.write(&mut cx, 4, 4, 3).unwrap();
+        assert_eq!(clint.read(&mut cx, 4, 4), Ok(1));
+        assert!(cx.hart_lines.contains(&(1, irq::MSI, true)));
+    }
+}

@@ -1,0 +1,246 @@
+//! Decoded basic blocks, found by physical address.
+//!
+//! One slot per halfword of a RAM page names the block that starts there; no hashing, no aliasing between address spaces
+//! or harts. A block never leaves its page, so invalidation is per page; blocks remember successors only inside their page,
+//! so a remembered successor is right as long as the page is.
+
+use super::compressed::expand;
+use super::decode::decode;
+use super::insn::{Insn, Op};
+use crate::memory::{Memory, PAGE_BYTES};
+use crate::timing::pipeline::{Tail, schedule};
+
+/// Instructions per block at most.
+const MAX_BLOCK: usize = 64;
+const SLOTS: usize = PAGE_BYTES as usize / 2;
+/// Slot and successor value for "not known".
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A decoded block.
+pub(crate) struct Block {
+    pub insns: Box<[Insn]>,
+    /// RAM offset of the first instruction.
+    pub start: u64,
+    /// RAM offset one past the last.
+    pub end: u64,
+    /// Successors in the same page: after a fall-through, after a taken direct branch.
+    pub next: u32,
+    pub taken: u32,
+    /// First instruction is 4 bytes long and not on a 4-byte boundary.
+    pub split_head: bool,
+    /// First instruction's sources, for a late result of the block before.
+    pub head: [u8; 2],
+    /// A result that is late for the block behind.
+    pub tail: Tail,
+}
+
+impl Block {
+    /// True if the successor by fall-through or taken direct branch lies in the same page.
+    pub fn stays_in_page(&self, taken: bool) -> bool {
+        let in_page = self.start % PAGE_BYTES;
+        let target = if taken {
+            let Some(last) = self.insns.last() else { return false };
+            in_page.wrapping_add(u64::from(last.offset)).wrapping_add(i64::from(last.imm) as u64)
+        } else {
+            in_page + (self.end - self.start)
+        };
+        target < PAGE_BYTES
+    }
+}
+
+/// All blocks of a machine.
+pub(crate) struct BlockCache {
+    pages: Box<[Option<Box<[u32; SLOTS]>>]>,
+    blocks: Vec<Block>,
+    free: Vec<u32>,
+    timed: bool,
+}
+
+/// Result of a lookup.
+pub(crate) enum Found {
+    Block(u32),
+    /// The first instruction's second half lies in the next page.
+    Straddles,
+}
+
+impl BlockCache {
+    /// An empty cache for RAM of `size` bytes; `timed` adds static cycle costs.
+    pub fn new(size: u64, timed: bool) -> Self {
+        let pages = (0..size / PAGE_BYTES).map(|_| None).collect();
+        Self { pages, blocks: Vec::new(), free: Vec::new(), timed }
+    }
+
+    #[inline(always)]
+    pub fn block(&self, index: u32) -> &Block {
+        &self.blocks[index as usize]
+    }
+
+    /// Remembers `to` as a successor of `from`; both lie in one page.
+    pub fn link(&mut self, from: u32, to: u32, taken: bool) {
+        let block = &mut self.blocks[from as usize];
+        if taken {
+            block.taken = to;
+        } else {
+            block.next = to;
+        }
+    }
+
+    /// The block at RAM offset `start`, decoded now if need be.
+    #[inline]
+    pub fn lookup(&mut self, ram: &mut Memory, start: u64) -> Found {
+        let (page, slot) = ((start / PAGE_BYTES) as usize, (start % PAGE_BYTES / 2) as usize);
+        if let Some(Some(slots)) = self.pages.get(page)
+            && slots[slot] != NONE
+        {
+            return Found::Block(slots[slot]);
+        }
+        self.decode_at(ram, start)
+    }
+
+    #[cold]
+    fn decode_at(&mut self, ram: &mut Memory, start: u64) -> Found {
+        let page_end = (start & !(PAGE_BYTES - 1)) + PAGE_BYTES;
+        let mut insns = Vec::new();
+        let mut at = start;
+        let mut first_raw = None;
+        while at < page_end && insns.len() < MAX_BLOCK {
+            let half = u16::from_le_bytes(ram.read(at));
+            let wide = half & 3 == 3;
+            if wide && at + 4 > page_end {
+                if at == start {
+                    return Found::Straddles;
+                }
+                break;
+            }
+            let raw = if wide { u32::from_le_bytes(ram.read(at)) } else { u32::from(half) };
+            let insn = decode_one(raw);
+            if insn.op.starts_block() && at != start {
+                break;
+            }
+            first_raw.get_or_insert(raw);
+            insns.push(Insn { offset: (at - start) as u16, index: insns.len() as u8 + 1, ..insn });
+            at += u64::from(insn.len);
+            if insn.op.ends_block() {
+                break;
+            }
+        }
+        let block = self.finish(insns, start, at);
+        ram.mark_code(start, at);
+        let index = self.insert(block);
+        let slots = self.pages[(start / PAGE_BYTES) as usize].get_or_insert_with(|| Box::new([NONE; SLOTS]));
+        slots[(start % PAGE_BYTES / 2) as usize] = index;
+        Found::Block(index)
+    }
+
+    /// A block of the single 4-byte instruction `raw` that crosses a page end at `start`; it is not found by lookups.
+    pub fn straddling(&self, raw: u32, start: u64) -> Block {
+        let insn = Insn { index: 1, ..decode_one(raw) };
+        self.finish(vec![insn], start, start + 4)
+    }
+
+    fn finish(&self, mut insns: Vec<Insn>, start: u64, end: u64) -> Block {
+        let count = insns.len() as u8;
+        if !insns.last().is_some_and(|last| last.op.ends_block()) {
+            let end = Insn { offset: (end - start) as u16, index: count, ..Insn::new(Op::End, 0, 0, 0, 0) };
+            insns.push(end);
+        }
+        let tail = if self.timed {
+            schedule(&mut insns)
+        } else {
+            for insn in &mut insns {
+                insn.cost = u16::from(insn.index);
+            }
+            Tail::default()
+        };
+        let head = insns[0];
+        Block {
+            split_head: head.len == 4 && start % 4 == 2,
+            head: [head.rs1, head.rs2],
+            insns: insns.into_boxed_slice(),
+            start,
+            end,
+            next: NONE,
+            taken: NONE,
+            tail,
+        }
+    }
+
+    fn insert(&mut self, block: Block) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.blocks[index as usize] = block;
+            return index;
+        }
+        self.blocks.push(block);
+        self.blocks.len() as u32 - 1
+    }
+
+    /// Forgets all blocks of a page.
+    pub fn drop_page(&mut self, page: u32) {
+        if let Some(slots) = self.pages.get_mut(page as usize).and_then(Option::take) {
+            self.free.extend(slots.iter().filter(|&&index| index != NONE));
+        }
+    }
+}
+
+fn decode_one(raw: u32) -> Insn {
+    if raw & 3 == 3 {
+        return decode(raw);
+    }
+    match expand(raw as u16) {
+        Some(full) => {
+            let mut insn = Insn { len: 2, ..decode(full) };
+            if insn.op == Op::Ebreak {
+                insn.imm = raw as i32;
+            }
+            insn
+        }
+        None => Insn { len: 2, ..Insn::new(Op::Illegal, 0, 0, 0, raw as i32) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ram(words: &[u16], at: u64) -> Memory {
+        let mut ram = Memory::new(8192);
+        for (i, word) in words.iter().enumerate() {
+            ram.write(at + 2 * i as u64, word.to_le_bytes());
+        }
+        ram
+    }
+
+    #[test]
+    fn blocks_end_at_jumps_and_before_atomics() {
+        // c.nop, c.nop, amoadd.d a0, a2, (a1), c.nop, ret
+        let mut ram = ram(&[1, 1, 0xb52f, 0x00c5, 1, 0x8082], 0);
+        let mut cache = BlockCache::new(8192, false);
+        let Found::Block(first) = cache.lookup(&mut ram, 0) else { panic!() };
+        assert_eq!(cache.block(first).insns.iter().map(|i| i.op).collect::<Vec<_>>(), [Op::Nop, Op::Nop, Op::End]);
+        let Found::Block(second) = cache.lookup(&mut ram, 4) else { panic!() };
+        assert_eq!(cache.block(second).insns.last().map(|i| i.op), Some(Op::Jalr));
+        assert!(matches!(cache.lookup(&mut ram, 0), Found::Block(again) if again == first));
+    }
+
+    #[test]
+    fn page_ends() {
+        let mut ram = ram(&[1, 0x0513, 0x0010], 4092);
+        let mut cache = BlockCache::new(8192, false);
+        let Found::Block(index) = cache.lookup(&mut ram, 4092) else { panic!() };
+        assert_eq!(cache.block(index).end, 4094);
+        assert!(matches!(cache.lookup(&mut ram, 4094), Found::Straddles));
+    }
+
+    #[test]
+    fn dropped_pages_are_decoded_again() {
+        let mut ram = ram(&[1, 0x8082], 0);
+        let mut cache = BlockCache::new(8192, false);
+        let Found::Block(index) = cache.lookup(&mut ram, 0) else { panic!() };
+        assert_eq!(cache.block(index).insns.len(), 2);
+        ram.note_store(0, None);
+        ram.write(0, 0x8082u16.to_le_bytes());
+        cache.drop_page(0);
+        let Found::Block(index) = cache.lookup(&mut ram, 0) else { panic!() };
+        assert_eq!(cache.block(index).insns.len(), 1);
+    }
+}

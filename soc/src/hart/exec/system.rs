@@ -1,0 +1,169 @@
+//! CSR accesses, trap returns, `wfi`, `sfence.vma` and the user-interrupt instructions.
+
+use super::Stop;
+use crate::board::RAM_BASE;
+use crate::bus::Bus;
+use crate::devices::uintc::RECEIVERS;
+use crate::hart::csr::{ENABLE, status};
+use crate::hart::insn::{Insn, Op};
+use crate::hart::pmp::Access;
+use crate::hart::{Exception, Hart};
+use crate::outcome::Privilege;
+use crate::timing::{Timing, Touch};
+
+const ILLEGAL: u64 = 2;
+
+/// Illegal-instruction exception; `tval` is the instruction.
+pub(super) fn illegal(insn: &Insn) -> Exception {
+    Exception { cause: ILLEGAL, tval: u64::from(insn.imm as u32) }
+}
+
+fn refuse(hart: &mut Hart, insn: &Insn) -> Stop {
+    hart.exception = illegal(insn);
+    Stop::Exception
+}
+
+/// `csrrw` and its relatives.
+pub(super) fn csr<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insn: &Insn) -> Result<(), Stop> {
+    let raw = insn.imm as u32;
+    let (number, funct3) = (raw >> 20, raw >> 12 & 7);
+    let operand = if funct3 & 4 != 0 { u64::from(insn.rs1) } else { hart.x[insn.rs1 as usize] };
+    let writes = funct3 & 3 == 1 || insn.rs1 != 0;
+    let around = hart.surroundings(
+        bus.lines.of(hart.id),
+        hart.clock + u64::from(insn.cost),
+        hart.instructions + u64::from(insn.index) - 1,
+    );
+    let Some(old) = hart.csrs.read(number, hart.privilege, writes, &around) else {
+        return Err(refuse(hart, insn));
+    };
+    if writes {
+        let base = hart.csrs.modify_base(number, old);
+        let new = match funct3 & 3 {
+            1 => operand,
+            2 => base | operand,
+            _ => base & !operand,
+        };
+        hart.csrs.write(number, new, &around);
+        match number {
+            0x100 | 0x180 | 0x300 => hart.update_contexts(),
+            0x3A0..=0x3BF => hart.pmp_changed(),
+            _ => {}
+        }
+        if T::TIMED {
+            hart.clock += timing.csr_write(number);
+        }
+    }
+    hart.x[insn.rd as usize] = old;
+    Ok(())
+}
+
+/// `uret sret mret`.
+pub(super) fn trap_return<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insn: &Insn) -> Result<(), Stop> {
+    let legal = match insn.op {
+        Op::Uret => hart.privilege == Privilege::U,
+        Op::Sret => match hart.privilege {
+            Privilege::U => false,
+            Privilege::S => hart.csrs.mstatus & status::TSR == 0,
+            Privilege::M => true,
+        },
+        _ => hart.privilege == Privilege::M,
+    };
+    if !legal {
+        return Err(refuse(hart, insn));
+    }
+    match insn.op {
+        Op::Uret => hart.return_from_user(&mut bus.ram),
+        Op::Sret => hart.return_from_supervisor(&mut bus.ram),
+        _ => hart.return_from_machine(&mut bus.ram),
+    }
+    if T::TIMED {
+        hart.clock += timing.trap_return(hart.id);
+    }
+    Ok(())
+}
+
+/// `wfi`: illegal in U, and in S with `mstatus.TW`.
+pub(super) fn wait(hart: &mut Hart, bus: &Bus, insn: &Insn) -> Result<(), Stop> {
+    let legal = match hart.privilege {
+        Privilege::U => false,
+        Privilege::S => hart.csrs.mstatus & status::TW == 0,
+        Privilege::M => true,
+    };
+    if !legal {
+        return Err(refuse(hart, insn));
+    }
+    hart.yields = true;
+    hart.waiting = !hart.wakes(bus.lines.of(hart.id));
+    Ok(())
+}
+
+/// `sfence.vma`. The functional TLB is coherent with the page tables, so only the timing model has something to forget.
+pub(super) fn fence_translation<T: Timing>(hart: &mut Hart, timing: &mut T, insn: &Insn) -> Result<(), Stop> {
+    let legal = match hart.privilege {
+        Privilege::U => false,
+        Privilege::S => hart.csrs.mstatus & status::TVM == 0,
+        Privilege::M => true,
+    };
+    if !legal {
+        return Err(refuse(hart, insn));
+    }
+    if T::TIMED {
+        let va = (insn.rs1 != 0).then_some(hart.x[insn.rs1 as usize]);
+        hart.clock += timing.sfence(hart.id, va, insn.rs2 != 0);
+    }
+    Ok(())
+}
+
+/// The five `uipi` instructions; they never trap, whatever their operands.
+pub(super) fn user_interrupt<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insn: &Insn) {
+    let now = hart.clock + u64::from(insn.cost);
+    let operand = hart.x[insn.rs1 as usize];
+    if insn.op == Op::UipiSend {
+        if let Some((receiver, vector)) = sender_entry(hart, bus, timing, operand) {
+            hart.statistics.uipi_sent += 1;
+            bus.uintc_act(|uintc| uintc.post(receiver, 1 << vector));
+            if T::TIMED {
+                hart.clock += timing.uipi(hart.id, now, false);
+            }
+        }
+        return;
+    }
+    let receiver = (hart.csrs.suirs & 0xFFFF) as usize;
+    if hart.csrs.suirs & ENABLE == 0 || receiver >= RECEIVERS {
+        hart.x[insn.rd as usize] = 0;
+        return;
+    }
+    let mut read = 0;
+    bus.uintc_act(|uintc| match insn.op {
+        Op::UipiRead => read = uintc.take(receiver),
+        Op::UipiWrite => uintc.post(receiver, operand),
+        Op::UipiActivate => uintc.set_active(receiver, true),
+        _ => uintc.set_active(receiver, false),
+    });
+    hart.x[insn.rd as usize] = read;
+    if T::TIMED {
+        hart.clock += timing.uipi(hart.id, now, insn.op == Op::UipiRead);
+    }
+}
+
+/// Steps 1 to 4 of `uipi.send`: the receiver and vector that sender-table entry `index` names, if the send has an effect.
+fn sender_entry<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, index: u64) -> Option<(usize, u64)> {
+    const ENTRIES_PER_PAGE: u64 = 512;
+    let table = hart.csrs.suist;
+    let pages = table >> 44 & 0xFFF;
+    if table & ENABLE == 0 || index >= pages * ENTRIES_PER_PAGE {
+        return None;
+    }
+    let at = ((table & ((1 << 44) - 1)) << 12).checked_add(index * 8)?;
+    if !hart.csrs.pmp.check(at, 8, Access::Load, Privilege::S).allowed {
+        return None;
+    }
+    let offset = at.wrapping_sub(RAM_BASE);
+    let entry = u64::from_le_bytes(bus.ram.get(offset, 8)?.try_into().ok()?);
+    if T::TIMED {
+        hart.clock += timing.data(hart.id, at, Touch::Read);
+    }
+    let (valid, vector, receiver) = (entry & 1 != 0, entry >> 16 & 0xFFFF, (entry >> 48) as usize);
+    (valid && vector < 64 && receiver < RECEIVERS).then_some((receiver, vector))
+}

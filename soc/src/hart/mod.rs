@@ -1,0 +1,201 @@
+//! A hart: its registers, and how it gets into and out of traps.
+//!
+//! Instructions are executed by [`exec`] over blocks that [`block`] decodes; [`mmu`], [`pmp`] and [`tlb`] translate.
+
+pub(crate) mod block;
+mod compressed;
+pub(crate) mod csr;
+mod decode;
+pub(crate) mod exec;
+pub(crate) mod insn;
+pub(crate) mod mmu;
+pub(crate) mod pmp;
+mod tlb;
+mod trap;
+
+use crate::board::{CYCLES_PER_TICK, RAM_BASE};
+use crate::config::AccessedDirty;
+use crate::memory::Memory;
+use crate::outcome::{HartStatistics, Privilege};
+use csr::{Csrs, Surroundings, status};
+use mmu::{Fault, Space, Walk};
+use pmp::Access;
+use tlb::{ContextKey, Tlb};
+
+/// Register slots: x0 to x31, the sink for writes to x0, and padding so that any `u8` is in range without a test.
+const SLOTS: usize = 256;
+
+/// An exception before it is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exception {
+    pub cause: u64,
+    pub tval: u64,
+}
+
+/// A translated access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Translation {
+    pub physical: u64,
+    /// The translation and its permission hold for the whole page.
+    pub whole_page: bool,
+}
+
+/// One hart.
+pub(crate) struct Hart {
+    pub id: usize,
+    pub x: [u64; SLOTS],
+    pub pc: u64,
+    pub privilege: Privilege,
+    /// Core cycles since power-on, without the static cost of the block that is being executed.
+    pub clock: u64,
+    /// Instructions retired, without those of the block that is being executed.
+    pub instructions: u64,
+    /// In `wfi`.
+    pub waiting: bool,
+    /// Set by instructions after which another hart should get a turn (`wfi`, `pause`, failed `sc`).
+    pub yields: bool,
+    pub csrs: Csrs,
+    pub tlb: Tlb,
+    /// Context numbers, shifted for tags.
+    pub data_context: u64,
+    pub fetch_context: u64,
+    pub data_space: Space,
+    pub fetch_space: Space,
+    pub exception: Exception,
+    translation_generation: u64,
+    write_generation: u64,
+    accessed_dirty: AccessedDirty,
+    pub statistics: HartStatistics,
+}
+
+impl Hart {
+    /// A hart at reset: M-mode at `entry`, a0 = hart id, a1 = `device_tree`.
+    pub fn new(id: usize, entry: u64, device_tree: u64, accessed_dirty: AccessedDirty) -> Self {
+        let bare = Space { root: None, privilege: Privilege::M, sum: false, mxr: false };
+        let mut hart = Self {
+            id,
+            x: [0; SLOTS],
+            pc: entry,
+            privilege: Privilege::M,
+            clock: 0,
+            instructions: 0,
+            waiting: false,
+            yields: false,
+            csrs: Csrs::reset(),
+            tlb: Tlb::new(),
+            data_context: 0,
+            fetch_context: 0,
+            data_space: bare,
+            fetch_space: bare,
+            exception: Exception::default(),
+            translation_generation: 0,
+            write_generation: 0,
+            accessed_dirty,
+            statistics: HartStatistics::default(),
+        };
+        hart.x[10] = id as u64;
+        hart.x[11] = device_tree;
+        hart.update_contexts();
+        hart
+    }
+
+    /// Call after anything that changes privilege, `satp` or the relevant `mstatus` bits.
+    pub fn update_contexts(&mut self) {
+        let mstatus = self.csrs.mstatus;
+        let data = if mstatus & status::MPRV != 0 && self.privilege == Privilege::M { self.mpp() } else { self.privilege };
+        let sum = data == Privilege::S && mstatus & status::SUM != 0;
+        let mxr = data != Privilege::M && mstatus & status::MXR != 0;
+        (self.data_space, self.data_context) = self.space(data, sum, mxr);
+        (self.fetch_space, self.fetch_context) = self.space(self.privilege, false, false);
+    }
+
+    fn space(&mut self, privilege: Privilege, sum: bool, mxr: bool) -> (Space, u64) {
+        let satp = if privilege == Privilege::M || self.csrs.satp >> 60 == 0 { 0 } else { self.csrs.satp };
+        let mode = privilege as u8 | u8::from(sum) << 2 | u8::from(mxr) << 3;
+        let root = (satp != 0).then_some(satp & ((1 << 44) - 1));
+        (Space { root, privilege, sum, mxr }, self.tlb.context(ContextKey { satp, mode }))
+    }
+
+    fn mpp(&self) -> Privilege {
+        match (self.csrs.mstatus & status::MPP) >> status::MPP_SHIFT {
+            0 => Privilege::U,
+            1 => Privilege::S,
+            _ => Privilege::M,
+        }
+    }
+
+    /// Drops TLB entries that stores, walks or decoding elsewhere have made doubtful.
+    #[inline]
+    pub fn sync_translations(&mut self, ram: &Memory) {
+        if self.translation_generation != ram.translation_generation {
+            self.translation_generation = ram.translation_generation;
+            self.tlb.clear();
+        }
+        if self.write_generation != ram.write_generation {
+            self.write_generation = ram.write_generation;
+            self.tlb.store.clear();
+        }
+    }
+
+    /// PMP registers changed.
+    pub fn pmp_changed(&mut self) {
+        self.tlb.clear();
+    }
+
+    /// Translates for an access of `len` bytes that stays in one page.
+    pub fn translate(&mut self, ram: &mut Memory, va: u64, len: u64, access: Access) -> Result<Translation, Exception> {
+        let space = if access == Access::Fetch { self.fetch_space } else { self.data_space };
+        let fault = |fault| Exception { cause: fault_cause(fault, access), tval: va };
+        let physical = match space.root {
+            None => va,
+            Some(root) => {
+                mmu::walk(ram, &self.csrs.pmp, &space, root, va, access, self.accessed_dirty).map_err(fault)?.physical
+            }
+        };
+        let verdict = self.csrs.pmp.check(physical, len, access, space.privilege);
+        if !verdict.allowed {
+            return Err(fault(Fault::Access));
+        }
+        // The walk may have marked page tables, also one that this hart could write until now.
+        self.sync_translations(ram);
+        Ok(Translation { physical, whole_page: verdict.whole_page })
+    }
+
+    /// The walk for `va`, for the timing model; none if there is no translation or it would fault.
+    pub fn walk_for_timing(&self, ram: &mut Memory, va: u64, access: Access) -> Option<Walk> {
+        let space = if access == Access::Fetch { &self.fetch_space } else { &self.data_space };
+        mmu::walk(ram, &self.csrs.pmp, space, space.root?, va, access, self.accessed_dirty).ok()
+    }
+
+    /// RAM offset of the instruction at `va`.
+    pub fn translate_fetch(&mut self, ram: &mut Memory, va: u64) -> Result<u64, Exception> {
+        if let Some(offset) = self.tlb.fetch.hit::<2>(va, self.fetch_context) {
+            return Ok(offset);
+        }
+        let found = self.translate(ram, va, 2, Access::Fetch)?;
+        let offset = found.physical.wrapping_sub(RAM_BASE);
+        if offset >= ram.size() {
+            return Err(Exception { cause: fault_cause(Fault::Access, Access::Fetch), tval: va });
+        }
+        if found.whole_page {
+            self.tlb.fetch.fill(va, self.fetch_context, offset);
+        }
+        Ok(offset)
+    }
+
+    /// What a CSR access sees at `clock` after `instructions`.
+    pub fn surroundings(&self, lines: u64, clock: u64, instructions: u64) -> Surroundings {
+        Surroundings { lines, cycles: clock, instructions, time: clock / CYCLES_PER_TICK, hart: self.id as u64 }
+    }
+}
+
+fn fault_cause(fault: Fault, access: Access) -> u64 {
+    match (fault, access) {
+        (Fault::Access, Access::Fetch) => 1,
+        (Fault::Access, Access::Load) => 5,
+        (Fault::Access, Access::Store) => 7,
+        (Fault::Page, Access::Fetch) => 12,
+        (Fault::Page, Access::Load) => 13,
+        (Fault::Page, Access::Store) => 15,
+    }
+}

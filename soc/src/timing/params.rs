@@ -1,0 +1,104 @@
+//! Every constant of the cost model, each with its source.
+//!
+//! Sources: "M1" = cycle counts of generated Rocket RTL, one big core, 64-bit memory port, broadcast hub, no L2 (rocket-chip
+//! 850e1d5d5, LiteX variant LitexFullConfig); "M4" = the same with four cores (LitexFull4DConfig); "S" = rocket-chip Scala,
+//! file named; "U" = engineering estimate. All numbers are core cycles.
+
+/// Bubbles before a dependent of `ld lw lwu`, `lr`, AMO (M1).
+pub const LOAD_BUBBLES: u64 = 1;
+/// Bubbles before a dependent of `lb lbu lh lhu`, `sc` (M1; S: fastLoadByte = false).
+pub const NARROW_LOAD_BUBBLES: u64 = 2;
+/// Bubbles before a dependent of a CSR read (M1).
+pub const CSR_READ_BUBBLES: u64 = 2;
+/// A memory access that is replayed behind a pending store or read-modify-write (M1).
+pub const REPLAY: u64 = 5;
+/// A load this many instructions or fewer behind an overlapping store is replayed (M1: gaps 0 and 1).
+pub const STORE_LOAD_WINDOW: usize = 2;
+/// A load or AMO this many instructions or fewer behind an unordered AMO is replayed (M1: gaps 0 to 2; 3 assumed).
+pub const AMO_WINDOW: usize = 4;
+
+/// CSR write that flushes the pipeline, beyond its issue cycle (M1; S: CSR.scala, all but 0x?40 to 0x?43).
+pub const CSR_FLUSH: u64 = 4;
+/// SFENCE.VMA, FENCE.I, xRET beyond the issue cycle (M1).
+pub const SYSTEM_FLUSH: u64 = 4;
+/// From the slot of a trapping instruction to the first handler instruction (M1).
+pub const TRAP: u64 = 5;
+/// From the interrupted slot to the first handler instruction (S: same path as exceptions).
+pub const INTERRUPT: u64 = 5;
+/// From an interrupt line to the first instruction behind `wfi`, beyond trap entry (M1: 10 in all).
+pub const WFI_WAKE: u64 = 5;
+
+/// Mispredicted branch, jump or return (M1).
+pub const MISPREDICT: u64 = 3;
+/// Direct transfer that misses in the BTB and is caught by predecode (M1).
+pub const PREDECODE_REDIRECT: u64 = 1;
+/// Transfer to a 4-byte instruction at an address of 2 mod 4 (M1).
+pub const SPLIT_TARGET: u64 = 1;
+/// BTB entries (S: BTB.scala).
+pub const BTB_ENTRIES: usize = 28;
+/// 1-bit history counters (S: BTB.scala).
+pub const BHT_ENTRIES: usize = 512;
+/// Global history bits (S: BTB.scala).
+pub const BHT_HISTORY: u32 = 8;
+/// Return stack entries (S: BTB.scala).
+pub const RAS_ENTRIES: usize = 6;
+
+/// Multiplier: bits per cycle (M1).
+pub const MUL_BITS: u32 = 8;
+/// Multiply beyond its iterations (M1: 2 + I to a dependent).
+pub const MUL_BASE: u64 = 2;
+/// Fewest iterations (M1).
+pub const MUL_MIN: u64 = 2;
+/// Cycles of `mulh mulhu mulhsu` (M1: no early out).
+pub const MULH: u64 = 10;
+/// Divide beyond its iterations (M1).
+pub const DIV_BASE: u64 = 5;
+/// Most divide iterations counted (M1).
+pub const DIV_MAX: u64 = 62;
+
+/// Cache sets and ways of each L1 (S: Configs.scala, WithNBigCores: 16 KiB, 64-byte lines).
+pub const L1_SETS: usize = 64;
+/// See [`L1_SETS`].
+pub const L1_WAYS: usize = 4;
+/// Data miss on a one-hart machine, beyond the read latency RL (M1).
+pub const L1D_MISS_ONE_HART: u64 = 13;
+/// Data miss with several harts, line clean or absent elsewhere, and upgrades (M4).
+pub const L1D_MISS: u64 = 22;
+/// Data miss, line dirty in another L1, beyond RL + WL (M4).
+pub const L1D_MISS_DIRTY_ELSEWHERE: u64 = 30;
+/// Dirty victim of a miss (M1).
+pub const DIRTY_VICTIM: u64 = 13;
+/// Instruction miss on a one-hart machine, beyond RL (M1).
+pub const L1I_MISS_ONE_HART: u64 = 18;
+/// Instruction miss with several harts, beyond RL (M4).
+pub const L1I_MISS: u64 = 22;
+
+/// Sectored TLB entries for 4 KiB pages, four consecutive pages each (S: TLB.scala).
+pub const TLB_ENTRIES: usize = 8;
+/// Pages per sectored entry (S).
+pub const TLB_SECTORS: u64 = 4;
+/// Entries for superpages (S).
+pub const TLB_SUPERPAGES: usize = 4;
+/// Page table entries remembered by the walker (S: PTW.scala).
+pub const PTE_CACHE: usize = 8;
+/// TLB miss beyond its levels (M1: 5 + 4 per level walked).
+pub const WALK_BASE: u64 = 5;
+/// Each level that the walker reads from the L1D (M1).
+pub const WALK_LEVEL: u64 = 4;
+/// All levels that the PTE cache answers together (M1: 11 in all with one leaf read).
+pub const WALK_CACHED: u64 = 2;
+
+/// Uncached read to use: CLINT 9, PLIC 10, AXI port 10 + device latency, each with a device latency of 1 (M1).
+pub const READ_CLINT: u64 = 8;
+/// See [`READ_CLINT`].
+pub const READ_PLIC: u64 = 9;
+/// See [`READ_CLINT`].
+pub const READ_AXI: u64 = 10;
+/// Occupancy of the one uncached slot by a write, beyond the device latency (M1).
+pub const WRITE_OCCUPANCY: u64 = 6;
+
+/// `uipi.*`: coprocessor issue and response (U; chosen so that send to handler comes near the published 100 cycles at
+/// 50 MHz and the RTL's 10 cycles from store to line).
+pub const UIPI_ISSUE: u64 = 6;
+/// UINTC store reaching the device and its registered line (published RTL simulation: about 10).
+pub const UIPI_STORE: u64 = 8;

@@ -1,0 +1,136 @@
+//! Static part of the pipeline model: what a block costs before caches, branches and operands are known.
+//!
+//! Rocket issues one instruction per cycle in order with full bypass; only results of loads, `sc` and CSR reads come late
+//! (section numbers in [`super::params`]). Bubbles between neighbours are added here once, at decode.
+
+use super::params;
+use crate::hart::insn::{Insn, Op, SINK};
+
+/// A result that is not ready when the block ends: register slot and cycles still to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// Register slot; 0 if nothing is late.
+    pub register: u8,
+    /// Bubbles for an instruction that needs it at once.
+    pub bubbles: u8,
+}
+
+/// Bubbles that an instruction needing the result right behind `insn` meets.
+fn late_result(insn: &Insn) -> u64 {
+    match insn.op {
+        op if op.is_narrow_load() => params::NARROW_LOAD_BUBBLES,
+        op if op.is_load() || op.is_amo() => params::LOAD_BUBBLES,
+        Op::LrW | Op::LrD => params::LOAD_BUBBLES,
+        Op::ScW | Op::ScD => params::NARROW_LOAD_BUBBLES,
+        Op::Csr => params::CSR_READ_BUBBLES,
+        _ => 0,
+    }
+}
+
+/// True if `insn` reads register `register`.
+fn reads(insn: &Insn, register: u8) -> bool {
+    if register == SINK || register == 0 {
+        return false;
+    }
+    match insn.op {
+        Op::Nop | Op::Li | Op::Auipc | Op::Jal | Op::Fence | Op::Pause | Op::FenceI | Op::End | Op::Illegal => false,
+        Op::Ecall | Op::Ebreak | Op::Uret | Op::Sret | Op::Mret | Op::Wfi => false,
+        // rs1 of the immediate forms is a number.
+        Op::Csr => (insn.imm as u32 >> 12) & 4 == 0 && insn.rs1 == register,
+        Op::Mv | Op::Jalr | Op::LrW | Op::LrD | Op::UipiSend | Op::UipiWrite => insn.rs1 == register,
+        op if op.is_load() => insn.rs1 == register,
+        op if (op as u8) >= Op::Addi as u8 && (op as u8) <= Op::Sraiw as u8 => insn.rs1 == register,
+        _ => insn.rs1 == register || insn.rs2 == register,
+    }
+}
+
+/// Fills in `cost` of each instruction and tells what is late at the end.
+pub(crate) fn schedule(insns: &mut [Insn]) -> Tail {
+    let mut clock = 0u64;
+    // Cycle at which each register can be read by an instruction issued then.
+    let mut ready = [0u64; 33];
+    for at in 0..insns.len() {
+        let insn = insns[at];
+        if insn.op == Op::End {
+            insns[at].cost = clock as u16;
+            continue;
+        }
+        let stall = (1..32u8)
+            .filter(|&register| reads(&insn, register))
+            .map(|register| ready[register as usize].saturating_sub(clock + 1))
+            .max()
+            .unwrap_or(0);
+        clock += 1 + stall + replay(&insns[..at], &insn);
+        ready[insn.rd as usize] = clock + 1 + late_result(&insn);
+        insns[at].cost = clock as u16;
+    }
+    (1..32u8)
+        .map(|register| Tail { register, bubbles: ready[register as usize].saturating_sub(clock + 1) as u8 })
+        .filter(|tail| tail.bubbles > 0)
+        .max_by_key(|tail| tail.bubbles)
+        .unwrap_or_default()
+}
+
+/// Extra cycles of a load or store that must be replayed because of an earlier one close by (section 2.1, 2.3).
+fn replay(before: &[Insn], insn: &Insn) -> u64 {
+    let recent = |distance: usize| before.iter().rev().take(distance);
+    if insn.op.is_load() && recent(params::STORE_LOAD_WINDOW).any(|store| store.op.is_store() && overlap(store, insn)) {
+        return params::REPLAY;
+    }
+    let needs_port = insn.op.is_load() || insn.op.is_amo();
+    if needs_port && recent(params::AMO_WINDOW).any(|amo| amo.op.is_amo() && !amo.ordered) {
+        return params::REPLAY;
+    }
+    0
+}
+
+/// Same base register and overlapping bytes. A base that changed in between is taken as the same address; the window is two
+/// instructions, so this hardly ever matters.
+fn overlap(store: &Insn, load: &Insn) -> bool {
+    store.rs1 == load.rs1
+        && store.imm < load.imm + i32::from(load.op.access_bytes())
+        && load.imm < store.imm + i32::from(store.op.access_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycles(program: &[Insn]) -> u16 {
+        let mut insns = program.to_vec();
+        schedule(&mut insns);
+        insns.last().map_or(0, |insn| insn.cost)
+    }
+
+    /// The rows of section 2.1 that the static part alone decides.
+    #[test]
+    fn load_use() {
+        let ld = Insn::new(Op::Ld, 5, 10, 0, 0);
+        let lb = Insn::new(Op::Lb, 5, 10, 0, 0);
+        let dependent = Insn::new(Op::Add, 6, 5, 5, 0);
+        let other = Insn::new(Op::Add, 7, 8, 8, 0);
+        assert_eq!(cycles(&[ld, dependent]), 3);
+        assert_eq!(cycles(&[ld, other, dependent]), 3);
+        assert_eq!(cycles(&[lb, dependent]), 4);
+        assert_eq!(cycles(&[lb, other, dependent]), 4);
+        assert_eq!(cycles(&[other, dependent, other]), 3);
+    }
+
+    #[test]
+    fn store_to_load_replay() {
+        let store = Insn::new(Op::Sd, 0, 10, 5, 8);
+        let load = Insn::new(Op::Lw, 6, 10, 0, 12);
+        let elsewhere = Insn::new(Op::Lw, 6, 10, 0, 16);
+        let nop = Insn::new(Op::Nop, 0, 0, 0, 0);
+        assert_eq!(cycles(&[store, load]), 7);
+        assert_eq!(cycles(&[store, nop, load]), 8);
+        assert_eq!(cycles(&[store, nop, nop, load]), 4);
+        assert_eq!(cycles(&[store, elsewhere]), 2);
+    }
+
+    #[test]
+    fn late_results_cross_blocks() {
+        let mut insns = [Insn::new(Op::Nop, 0, 0, 0, 0), Insn::new(Op::Lb, 5, 10, 0, 0)];
+        assert_eq!(schedule(&mut insns), Tail { register: 5, bubbles: 2 });
+    }
+}
