@@ -81,10 +81,11 @@ impl Entry {
         self.head.store(head, Ordering::Release);
     }
 
-    /// Whether the entry is valid in `lap`.
+    /// Whether [`Entry::load`] would give anything: a packet, or an error. False is the one state of an entry that waits for
+    /// `lap`.
     #[inline] // polled
-    pub fn is_valid(&self, lap: u32) -> bool {
-        self.head.load(Ordering::Relaxed) as u32 == lap
+    pub fn is_ready(&self, lap: u32) -> bool {
+        self.head.load(Ordering::Relaxed) as u32 != lap.wrapping_sub(1)
     }
 
     /// The packet, if the entry is valid in `lap`.
@@ -136,7 +137,7 @@ mod tests {
         let entry = Entry::new();
         assert_eq!(entry.load(1), Ok(None));
         entry.store(1, &packet());
-        assert!(entry.is_valid(1) && !entry.is_valid(2));
+        assert!(entry.is_ready(1) && !entry.is_ready(2) && entry.is_ready(3));
         assert_eq!(entry.load(1), Ok(Some(packet())));
         assert_eq!(entry.load(2), Ok(None));
         assert_eq!(entry.load(3), Err(PeerMisbehaviour::Sequence));

@@ -99,10 +99,10 @@ impl Consumer {
         self.position.next.get()
     }
 
-    /// Whether the next entry is there.
+    /// Whether [`Consumer::pop`] would give anything: a packet, or an error.
     #[inline] // polled
     pub fn is_ready(&self) -> bool {
-        self.position.entry(self.entries).is_valid(self.position.lap())
+        self.position.entry(self.entries).is_ready(self.position.lap())
     }
 
     /// Takes the next packet, if there is one.

@@ -1,7 +1,7 @@
 //! Doorbell bits as futures: how a device interrupt wakes a coroutine.
 //!
 //! A bit that comes while nobody waits is latched, so it is not lost; bits that come twice before anybody looks are one event,
-//! as with the device line itself.
+//! as with the device line itself. Bits of channels are latched too, and nobody asks for them.
 
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -12,35 +12,31 @@ use core::task::{Context, Poll, Waker};
 use crate::bell::Doze;
 use crate::executor::Link;
 
-/// The bits of a doorbell that are not channels.
+/// The bits of a doorbell.
 #[derive(Default)]
 pub struct Events {
-    mask: Cell<u64>,
     latched: Cell<u64>,
     waiting: RefCell<Vec<(u32, Waker)>>,
 }
 
 impl Events {
-    /// No bits watched yet.
+    /// No bit has come yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Resolves when bit `bit` of the doorbell has come since the last time it resolved. From the first call on the bit is
-    /// latched.
+    /// Resolves when bit `bit` of the doorbell has come since the last time it resolved.
     ///
     /// # Panics
     /// If there is no such bit.
     pub fn event(&self, bit: u32) -> Event<'_> {
         assert!(bit < 64, "a doorbell has 64 bits");
-        self.mask.set(self.mask.get() | 1 << bit);
         Event { events: self, bit }
     }
 }
 
 impl Link for Events {
     fn poll(&self, bits: u64) -> bool {
-        let bits = bits & self.mask.get();
         if bits == 0 {
             return false;
         }
