@@ -39,7 +39,7 @@ miri: ## undefined behaviour, on nightly (optional)
 	cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib
 
 bench-check: toolchain ## exact cycle counts against the stored tables (UPDATE=1 stores the new ones)
-	cargo test --release -p bench --test shape -- --nocapture
+	cargo test --release -p bench --test shape --test exact
 
 toolchain:
 	@rustup target list --installed | grep -qx $(GUEST) || rustup target add $(GUEST)

@@ -20,8 +20,11 @@
 //! number of calls with `rdcycle` of its hart and checks the content of every reply; the guest prints totals, and the
 //! division is done here. User interrupts are those that both sides have taken while the calls were timed.
 
+use images::Manifest;
 use serde::Deserialize;
 
+use crate::boot::{Boot, Run};
+use crate::error::Error;
 use crate::figure::{Chart, Line, Scale};
 use crate::published::Figures;
 use crate::results::{Params, Record};
@@ -82,6 +85,101 @@ impl Transport {
     /// Whether it is one of ours.
     pub fn is_async(self) -> bool {
         matches!(self, Self::AsyncUp | Self::AsyncSmp)
+    }
+}
+
+/// Which points to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// Transports.
+    pub transports: Vec<Transport>,
+    /// Calls in flight.
+    pub concurrencies: Vec<u32>,
+    /// Calls to time at each point.
+    pub calls: u64,
+    /// Calls before these.
+    pub warmup: u64,
+}
+
+impl Sweep {
+    /// Every point of the published figure; `quick` with an eighth of the calls.
+    pub fn new(quick: bool) -> Self {
+        let (calls, warmup) = if quick { (256, 64) } else { (2048, 256) };
+        Self { transports: Transport::ALL.to_vec(), concurrencies: CONCURRENCIES.to_vec(), calls, warmup }
+    }
+
+    /// The points, by transport and then by calls in flight.
+    pub fn specs(&self) -> Vec<Spec> {
+        let of = |transport| {
+            let point = move |&concurrency| Spec { transport, concurrency, calls: self.calls, warmup: self.warmup };
+            self.concurrencies.iter().map(point)
+        };
+        self.transports.iter().flat_map(|&transport| of(transport)).collect()
+    }
+}
+
+/// One point to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spec {
+    transport: Transport,
+    concurrency: u32,
+    calls: u64,
+    warmup: u64,
+}
+
+impl Spec {
+    /// The machine that measures the point.
+    ///
+    /// # Errors
+    /// If the parameters make no system, or its image cannot be built.
+    pub fn boot(&self) -> Result<Boot, Error> {
+        let Self { transport, concurrency, .. } = self;
+        let label = format!("ipc {}, {concurrency} in flight", transport.name());
+        Boot::new(label, &self.manifest()?, transport.harts())
+    }
+
+    /// `images/ipc.toml` with the transport, the harts and the arguments of the point.
+    ///
+    /// # Errors
+    /// If a manifest of this name cannot be read.
+    pub fn manifest(&self) -> Result<Manifest, images::Error> {
+        let mut manifest = Manifest::named("ipc")?;
+        manifest.rename(&format!("ipc-{}-{}", self.transport.name(), self.concurrency));
+        let harts = self.transport.harts();
+        manifest.set("machine.harts", &harts.to_string())?;
+        manifest.set("program.ipc-client.hart", &(harts - 1).to_string())?;
+        for (argument, value) in
+            [("concurrency", u64::from(self.concurrency)), ("warmup", self.warmup), ("calls", self.calls)]
+        {
+            manifest.set(&format!("program.ipc-client.args.{argument}"), &format!("\"{value}\""))?;
+        }
+        if self.transport.is_async() {
+            manifest.set("channel.ipc.transport", "async")?;
+            manifest.set("channel.ipc.entries", &self.concurrency.next_power_of_two().max(64).to_string())?;
+        } else {
+            manifest.set("channel.ipc.transport", "sync")?;
+            manifest.set("program.ipc-client.threads", &self.concurrency.to_string())?;
+        }
+        if self.transport == Transport::SyncSlowpath {
+            manifest.set("kernel.fastpath", "false")?;
+        }
+        Ok(manifest)
+    }
+
+    /// The point, from what the guest has printed.
+    ///
+    /// # Errors
+    /// If the guest has not printed the totals of this point, and of no other.
+    pub fn point(&self, run: &Run) -> Result<Point, Error> {
+        let fail = |reason: String| Error::Measurement { label: run.label.clone(), reason };
+        let [line] = run.results.as_slice() else {
+            return Err(fail(format!("the guest printed {} results, not one", run.results.len())));
+        };
+        let totals: Totals = serde_json::from_str(line).map_err(|error| fail(format!("{error} in `{line}`")))?;
+        if (totals.concurrency, totals.calls) != (self.concurrency, self.calls) {
+            return Err(fail(format!("the guest measured something else: {line}")));
+        }
+        Ok(Point { transport: self.transport, totals })
     }
 }
 
@@ -298,8 +396,24 @@ mod tests {
 
     #[test]
     fn the_guest_s_line_is_checked() {
-        let line = r#"{"concurrency":4,"calls":10,"cycles":100,"user_interrupts":0}"#;
-        assert_eq!(serde_json::from_str::<Totals>(line).unwrap().calls, 10);
-        assert!(serde_json::from_str::<Totals>(r#"{"concurrency":4,"calls":10}"#).is_err());
+        let spec = Spec { transport: Transport::AsyncUp, concurrency: 4, calls: 10, warmup: 0 };
+        let point = |lines: &[&str]| {
+            let results = lines.iter().map(|line| (*line).to_owned()).collect();
+            spec.point(&Run { label: "x".into(), results, report: None, capture: None })
+        };
+        let good = r#"{"concurrency":4,"calls":10,"cycles":105,"user_interrupts":1}"#;
+        assert_eq!(point(&[good]).unwrap().cycles(), 10.5);
+        assert!(point(&[]).is_err());
+        assert!(point(&[good, good]).is_err());
+        assert!(point(&[r#"{"concurrency":4,"calls":10}"#]).is_err());
+        assert!(point(&[r#"{"concurrency":8,"calls":10,"cycles":105,"user_interrupts":1}"#]).is_err());
+    }
+
+    #[test]
+    fn every_point_of_the_sweep_is_a_system() {
+        for spec in Sweep::new(false).specs() {
+            let manifest = spec.manifest().unwrap();
+            assert!(manifest.system().is_ok(), "{spec:?}: {:?}", manifest.system());
+        }
     }
 }

@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+pub mod boot;
+mod capture;
+pub mod error;
 pub mod figure;
 pub mod ipc;
 pub mod jobs;
@@ -8,3 +11,4 @@ pub mod published;
 pub mod results;
 pub mod socket;
 pub mod table;
+pub mod tour;

@@ -195,7 +195,7 @@ impl Summary {
     /// # Errors
     /// Names the path and what the host said.
     pub fn write(&self, path: &Path) -> Result<(), WriteError> {
-        write_file(path, &self.to_json())
+        write_file(path, self.to_json().as_bytes())
     }
 }
 
@@ -207,16 +207,16 @@ pub struct WriteError {
     source: std::io::Error,
 }
 
-/// Writes `text` to `path`, making its folder.
+/// Writes `bytes` to `path`, making its folder.
 ///
 /// # Errors
 /// Names the path and what the host said.
-pub fn write_file(path: &Path, text: &str) -> Result<(), WriteError> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let write = || {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        std::fs::write(path, text)
+        std::fs::write(path, bytes)
     };
     write().map_err(|source| WriteError { path: path.to_owned(), source })
 }

@@ -16,6 +16,11 @@
 //! of every reply; a wrong, missing or superfluous byte fails the run. Latency is from the first bit of the request leaving
 //! the generator to the last bit of the reply reaching it.
 
+use images::Manifest;
+use soc::wire::loadgen::{LoadGenConfig, PhaseReport};
+
+use crate::boot::{Boot, Run};
+use crate::error::Error;
 use crate::figure::{Chart, Line, Scale};
 use crate::published::Figures;
 use crate::results::{Params, Record};
@@ -42,6 +47,136 @@ impl Transport {
         match self {
             Self::Sync => "sync",
             Self::Async => "async",
+        }
+    }
+}
+
+/// Which points to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// Transports.
+    pub transports: Vec<Transport>,
+    /// Harts.
+    pub harts: Vec<u32>,
+    /// Connections open at a time.
+    pub connections: Vec<u32>,
+    /// Requests to time, for each connection.
+    pub requests: u32,
+    /// Requests before these, for each connection.
+    pub warmup: u32,
+}
+
+impl Sweep {
+    /// Every point of the published figure; `quick` with a fifth of the requests.
+    pub fn new(quick: bool) -> Self {
+        let (requests, warmup) = if quick { (10, 4) } else { (50, 10) };
+        Self {
+            transports: Transport::ALL.to_vec(),
+            harts: vec![1, 2],
+            connections: CONNECTIONS.to_vec(),
+            requests,
+            warmup,
+        }
+    }
+
+    /// The boots, by harts and then by transport; each measures all numbers of connections, one after the other.
+    pub fn specs(&self) -> Vec<Spec> {
+        let of = |harts| {
+            let spec = move |&transport| Spec {
+                transport,
+                harts,
+                connections: self.connections.clone(),
+                requests: self.requests,
+                warmup: self.warmup,
+            };
+            self.transports.iter().map(spec)
+        };
+        self.harts.iter().flat_map(|&harts| of(harts)).collect()
+    }
+}
+
+/// One boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    transport: Transport,
+    harts: u32,
+    connections: Vec<u32>,
+    requests: u32,
+    warmup: u32,
+}
+
+impl Spec {
+    /// How many points it measures.
+    pub fn points(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// The points in words, for a boot that is called `boot`.
+    pub fn labels(&self, boot: &str) -> Vec<String> {
+        self.connections.iter().map(|connections| format!("{boot}, {connections} connections")).collect()
+    }
+
+    /// The machine that measures the points; `captured` keeps the packets.
+    ///
+    /// # Errors
+    /// If the parameters make no system, or its image cannot be built.
+    pub fn boot(&self, captured: bool) -> Result<Boot, Error> {
+        let label =
+            format!("net {}, {} hart{}", self.transport.name(), self.harts, if self.harts == 1 { "" } else { "s" });
+        let load = LoadGenConfig {
+            connections: self.connections.clone(),
+            requests: self.requests,
+            warmup: self.warmup,
+            ..LoadGenConfig::default()
+        };
+        Boot::new(label, &self.manifest()?, self.harts)?.with_load(load, captured)
+    }
+
+    /// `images/echo.toml` with the transport and the harts of the boot: the network server on hart 0, its client on the last.
+    ///
+    /// # Errors
+    /// If a manifest of this name cannot be read.
+    pub fn manifest(&self) -> Result<Manifest, images::Error> {
+        let mut manifest = Manifest::named("echo")?;
+        manifest.rename(&format!("echo-{}-{}", self.transport.name(), self.harts));
+        manifest.set("machine.harts", &self.harts.to_string())?;
+        manifest.set("program.echo-server.hart", &(self.harts - 1).to_string())?;
+        manifest.set("channel.net.transport", self.transport.name())?;
+        let most = self.connections.iter().max().copied().unwrap_or(1);
+        manifest.set("program.echo-server.args.connections", &format!("\"{most}\""))?;
+        Ok(manifest)
+    }
+
+    /// The points, from the load generator's report.
+    ///
+    /// # Errors
+    /// If a reply was wrong or missing.
+    pub fn points_of(&self, run: &Run) -> Result<Vec<Point>, Error> {
+        let fail = |reason: String| Error::Measurement { label: run.label.clone(), reason };
+        let report = run.report.as_ref().ok_or_else(|| fail("no load generator was there".into()))?;
+        if let Some(bad) = report.phases.iter().find(|phase| phase.errors > 0) {
+            return Err(fail(format!("{} wrong or missing replies on {} connections", bad.errors, bad.connections)));
+        }
+        if report.finished.is_none() || report.phases.len() != self.connections.len() {
+            return Err(fail(format!("the machine stopped after {} of {} phases", report.phases.len(), self.points())));
+        }
+        Ok(report.phases.iter().map(|phase| self.point(phase)).collect())
+    }
+
+    fn point(&self, phase: &PhaseReport) -> Point {
+        let us = |time: soc::time::SimTime| time.as_ps() as f64 / 1e6;
+        let latency = &phase.latency;
+        Point {
+            transport: self.transport,
+            harts: self.harts,
+            connections: phase.connections,
+            rate: phase.requests as f64 * 1e12 / phase.elapsed.as_ps() as f64,
+            latency: Latency {
+                mean: us(latency.mean),
+                p50: us(latency.p50),
+                p99: us(latency.p99),
+                p999: us(latency.p999),
+            },
         }
     }
 }
@@ -251,6 +386,31 @@ mod tests {
         let text = table(&points).render(table::Colour::Off);
         let row: Vec<_> = text.lines().nth(4).unwrap().split_whitespace().collect();
         assert_eq!(row, ["1", "8", "500", "750", "1.50", "100", "90.0", "200", "100", "90.0", "200"]);
+    }
+
+    #[test]
+    fn every_boot_of_the_sweep_is_a_system() {
+        for spec in Sweep::new(false).specs() {
+            let manifest = spec.manifest().unwrap();
+            assert!(manifest.system().is_ok(), "{spec:?}: {:?}", manifest.system());
+        }
+    }
+
+    #[test]
+    fn a_report_with_errors_gives_no_points() {
+        use soc::time::SimTime;
+        use soc::wire::loadgen::Report;
+        let spec = Spec { transport: Transport::Sync, harts: 1, connections: vec![2], requests: 10, warmup: 0 };
+        let phase =
+            PhaseReport { connections: 2, requests: 20, elapsed: SimTime::from_us(10_000), ..PhaseReport::default() };
+        let report =
+            Report { phases: vec![phase.clone()], finished: Some(SimTime::from_us(20_000)), guest_ready: None };
+        let points = |report| spec.points_of(&Run { label: "x".into(), results: vec![], report, capture: None });
+        assert_eq!(points(Some(report.clone())).unwrap()[0].rate, 2000.0);
+        assert!(points(None).is_err());
+        assert!(points(Some(Report { finished: None, ..report.clone() })).is_err());
+        let bad = PhaseReport { errors: 1, ..phase };
+        assert!(points(Some(Report { phases: vec![bad], ..report })).is_err());
     }
 
     #[test]

@@ -1,0 +1,148 @@
+//! A boot: an image, the machine it runs on, and what comes out of it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use sha2::{Digest as _, Sha256};
+use soc::End;
+use soc::wire::loadgen::{LoadGenConfig, Report};
+
+use crate::capture::Buffer;
+use crate::error::Error;
+use crate::results::Machine;
+
+/// The schedule seed of every figure: the plain order of harts.
+pub const SEED: u64 = 0;
+
+/// A run that takes longer than this, in simulated time, hangs.
+const TIME_LIMIT_S: u64 = 30;
+/// Core clock of the board.
+const CLOCK_HZ: u64 = 100_000_000;
+
+/// The cost model that the figures hold for, with one hart.
+pub fn machine() -> Machine {
+    let config = soc::Config::default();
+    Machine { clock_hz: CLOCK_HZ, harts: 1, rl: config.rl.into(), wl: config.wl.into() }
+}
+
+/// A machine that has not been started.
+#[derive(Debug)]
+pub struct Boot {
+    /// What it is for, in words.
+    pub label: String,
+    /// Name of the image.
+    pub name: String,
+    image: Vec<u8>,
+    config: soc::Config,
+    load: Option<(LoadGenConfig, bool)>,
+}
+
+/// What a machine has left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// What it was for, in words.
+    pub label: String,
+    /// The JSON objects that the guest has printed.
+    pub results: Vec<String>,
+    /// What the load generator has seen, if there was one.
+    pub report: Option<Report>,
+    /// The packets, if they were asked for.
+    pub capture: Option<Vec<u8>>,
+}
+
+impl Boot {
+    /// Builds the image of `manifest`.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub fn new(label: String, manifest: &images::Manifest, harts: u32) -> Result<Self, Error> {
+        let mut options = images::Options { out: None, quiet: true, progress: &mut |_| () };
+        let image = images::build(manifest, &mut options)?;
+        let config = soc::Config {
+            harts: harts as usize,
+            memory_bytes: image.machine.memory.0,
+            mode: soc::Mode::Timed,
+            schedule_seed: SEED,
+            max_cycles: Some(TIME_LIMIT_S * CLOCK_HZ),
+            ..soc::Config::default()
+        };
+        Ok(Self { label, name: manifest.name().to_owned(), image: image.bytes, config, load: None })
+    }
+
+    /// The same with a load generator on the wire; `captured` keeps the packets.
+    ///
+    /// # Errors
+    /// If the load generator refuses `load`.
+    pub fn with_load(mut self, load: LoadGenConfig, captured: bool) -> Result<Self, Error> {
+        load.check()?;
+        self.load = Some((load, captured));
+        Ok(self)
+    }
+
+    /// SHA-256 of the image.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.image).into()
+    }
+}
+
+/// Runs the machine to its end.
+///
+/// # Errors
+/// If the machine cannot be made, or the guest does not end with success; its console goes to standard error then.
+pub fn run(boot: &Boot) -> Result<Run, Error> {
+    let console = Console::default();
+    let mut machine = soc::Machine::new(boot.config.clone())?;
+    machine.load_elf(&boot.image)?;
+    machine.set_console(console.clone().sink());
+    let outcome = machine.run();
+    if let Some(end) = failure(outcome.end) {
+        eprint!("{}", console.text());
+        return Err(Error::Guest { label: boot.label.clone(), end });
+    }
+    Ok(Run { label: boot.label.clone(), results: console.results(), report: None, capture: None })
+}
+
+/// What is wrong with this end, if anything is.
+fn failure(end: End) -> Option<String> {
+    match end {
+        End::Exit(0) | End::PeerDone => None,
+        End::Exit(code) => Some(format!("the guest ended with code {code}")),
+        End::Reset => Some("the guest asked for a reset".into()),
+        End::IdleDeadlock => Some("all harts wait, and nothing can wake them".into()),
+        End::CycleLimit => Some(format!("no end after {TIME_LIMIT_S} s of simulated time")),
+    }
+}
+
+/// What a guest prints. Clones share the bytes.
+#[derive(Clone, Debug, Default)]
+struct Console(Rc<RefCell<Vec<u8>>>);
+
+impl Console {
+    fn sink(self) -> impl FnMut(&[u8]) + 'static {
+        move |bytes| self.0.borrow_mut().extend_from_slice(bytes)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.borrow()).into_owned()
+    }
+
+    /// The JSON objects: lines that start with `@`.
+    fn results(&self) -> Vec<String> {
+        self.text().lines().filter_map(|line| line.strip_prefix('@')).map(|line| line.trim_end().to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_told_from_talk() {
+        let console = Console::default();
+        let mut sink = console.clone().sink();
+        sink(b"booting\r\n@{\"a\":1}\r\nuser@host @{}\n");
+        sink(b"@{\"b\"");
+        sink(b":2}\n");
+        assert_eq!(console.results(), [r#"{"a":1}"#, r#"{"b":2}"#]);
+    }
+}

@@ -1,0 +1,137 @@
+//! The `bench` command: parameters in, tables or JSON out. Exit codes: 0 measured, 1 a run failed, 2 impossible parameters.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bench::tour::{self, Options, Output};
+use bench::{ipc, socket};
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+/// Runs the experiments on the virtual SoC and puts the published figures beside ours.
+#[derive(Debug, Parser)]
+#[command(name = "bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Every experiment; writes target/results/summary.json and the figures in images/figures/.
+    Tour {
+        /// Capture the packets of all machines, one after another.
+        #[arg(long, value_name = "FILE")]
+        pcap: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// The null call; writes target/results/ipc.json.
+    Ipc {
+        /// Transports to measure.
+        #[arg(long, value_delimiter = ',', value_enum, default_values_t = ipc::Transport::ALL)]
+        transport: Vec<ipc::Transport>,
+        /// Calls in flight (over an endpoint each is a thread).
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=512), default_values_t = ipc::CONCURRENCIES)]
+        concurrency: Vec<u32>,
+        /// Calls to time at each point.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+        calls: Option<u64>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Sockets; writes target/results/net.json.
+    Net {
+        /// How the server program reaches the network server.
+        #[arg(long, value_delimiter = ',', value_enum, default_values_t = socket::Transport::ALL)]
+        transport: Vec<socket::Transport>,
+        /// Harts that the two share.
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=2), default_values_t = [1, 2])]
+        harts: Vec<u32>,
+        /// Connections open at a time.
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=256), default_values_t = socket::CONNECTIONS)]
+        connections: Vec<u32>,
+        /// Requests to time at each point, for each connection.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        requests: Option<u32>,
+        /// Capture the packets of all machines, one after another.
+        #[arg(long, value_name = "FILE")]
+        pcap: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+struct Common {
+    /// Print the records as JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Fewer calls and requests: the shapes in seconds. Writes no figures, and quick-*.json instead of the results.
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Command {
+    fn options(self) -> Options {
+        let options = |name, common: &Common| Options { quick: common.quick, ..Options::new(name, output(common)) };
+        match self {
+            Self::Tour { pcap, common } => Options {
+                ipc: Some(ipc::Sweep::new(common.quick)),
+                socket: Some(socket::Sweep::new(common.quick)),
+                pcap,
+                figures: !common.quick,
+                ..options("summary", &common)
+            },
+            Self::Ipc { transport, concurrency, calls, common } => {
+                let default = ipc::Sweep::new(common.quick);
+                let calls = calls.unwrap_or(default.calls);
+                let sweep = ipc::Sweep { transports: transport, concurrencies: concurrency, calls, ..default };
+                Options { ipc: Some(sweep), ..options("ipc", &common) }
+            }
+            Self::Net { transport, harts, connections, requests, pcap, common } => {
+                let default = socket::Sweep::new(common.quick);
+                let requests = requests.unwrap_or(default.requests);
+                let sweep = socket::Sweep { transports: transport, harts, connections, requests, ..default };
+                Options { socket: Some(sweep), pcap, ..options("net", &common) }
+            }
+        }
+    }
+}
+
+fn output(common: &Common) -> Output {
+    if common.json { Output::Json } else { Output::Tables }
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match tour::run(&cli.command.options()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Help goes out as it is; a mistake becomes one line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        print!("{}", error.render());
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprint!("{}", error.render());
+        return ExitCode::from(2);
+    }
+    let text = error.to_string();
+    let lines =
+        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let message: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    eprintln!("{}", message.join(" "));
+    ExitCode::from(2)
+}

@@ -1,0 +1,223 @@
+//! A run of the harness: the images of all points, the machines, then tables, records and figures.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::boot::{self, Boot};
+use crate::error::Error;
+use crate::progress::Progress;
+use crate::results::{self, Machine, Record, Summary};
+use crate::table::Colour;
+use crate::{capture, ipc, jobs, socket};
+
+/// What goes to standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Tables, for people.
+    Tables,
+    /// The results file.
+    Json,
+}
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Name of the results file, without its ending.
+    pub name: &'static str,
+    /// The null call.
+    pub ipc: Option<ipc::Sweep>,
+    /// Sockets.
+    pub socket: Option<socket::Sweep>,
+    /// Where to write the packets.
+    pub pcap: Option<PathBuf>,
+    /// What goes to standard output.
+    pub output: Output,
+    /// A short run, which leaves the results of a full one alone.
+    pub quick: bool,
+    /// Draw the figures of the tree.
+    pub figures: bool,
+}
+
+impl Options {
+    /// Nothing to measure yet.
+    pub fn new(name: &'static str, output: Output) -> Self {
+        Self { name, ipc: None, socket: None, pcap: None, output, quick: false, figures: false }
+    }
+}
+
+/// What has been measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// The null call.
+    pub ipc: Vec<ipc::Point>,
+    /// Sockets.
+    pub socket: Vec<socket::Point>,
+    /// The images that ran, in the order of the points, with their SHA-256.
+    pub images: Vec<(String, [u8; 32])>,
+    /// The packets of the machines with a network.
+    captures: Vec<Vec<u8>>,
+}
+
+impl Measured {
+    /// All records, in the order of the experiments.
+    pub fn records(&self) -> Vec<Record> {
+        [ipc::records(&self.ipc), socket::records(&self.socket)].concat()
+    }
+}
+
+/// A boot and what it measures.
+enum Job {
+    Ipc(ipc::Spec, Boot),
+    Socket(socket::Spec, Boot),
+}
+
+impl Job {
+    fn boot(&self) -> &Boot {
+        match self {
+            Self::Ipc(_, boot) | Self::Socket(_, boot) => boot,
+        }
+    }
+
+    /// The points that it measures, in words.
+    fn labels(&self) -> Vec<String> {
+        match self {
+            Self::Ipc(_, boot) => vec![boot.label.clone()],
+            Self::Socket(spec, boot) => spec.labels(&boot.label),
+        }
+    }
+}
+
+/// Measures everything that `options` asks for, and writes and prints it.
+///
+/// # Errors
+/// The first failure, with what the guest said.
+pub fn run(options: &Options) -> Result<(), Error> {
+    let measured = measure(options.ipc.as_ref(), options.socket.as_ref(), options.pcap.is_some())?;
+    let summary = summary(&measured);
+    let prefix = if options.quick { "quick-" } else { "" };
+    let target = images::guest::Workspace::open()?.target().to_owned();
+    let results = target.join("results").join(format!("{prefix}{}.json", options.name));
+    summary.write(&results)?;
+    if let Some(path) = &options.pcap {
+        results::write_file(path, &capture::join(&measured.captures))?;
+    }
+    let mut written = vec![results];
+    written.extend(options.pcap.clone());
+    if options.figures {
+        written.extend(draw(&measured)?);
+    }
+    match options.output {
+        Output::Json => print!("{}", summary.to_json()),
+        Output::Tables => print_tables(&measured, &written),
+    }
+    Ok(())
+}
+
+/// Boots a machine for every point of the sweeps.
+///
+/// # Errors
+/// The first failure, with what the guest said.
+pub fn measure(ipc: Option<&ipc::Sweep>, socket: Option<&socket::Sweep>, captured: bool) -> Result<Measured, Error> {
+    let ipc = ipc.map(ipc::Sweep::specs).unwrap_or_default();
+    let socket = socket.map(socket::Sweep::specs).unwrap_or_default();
+    let points = ipc.len() + socket.iter().map(socket::Spec::points).sum::<usize>();
+    let progress = Progress::new(points as u64);
+    let result = measure_specs(ipc, socket, captured, &progress);
+    progress.finish();
+    result
+}
+
+/// Builds the images, then runs the machines on all processors of the host. The long jobs, sockets, start first.
+fn measure_specs(
+    ipc: Vec<ipc::Spec>,
+    socket: Vec<socket::Spec>,
+    captured: bool,
+    progress: &Progress,
+) -> Result<Measured, Error> {
+    for manifest in socket.iter().map(socket::Spec::manifest).chain(ipc.iter().map(ipc::Spec::manifest)) {
+        manifest?.system()?;
+    }
+    progress.phase("building the images");
+    let mut jobs = Vec::new();
+    for spec in socket {
+        let boot = spec.boot(captured)?;
+        jobs.push(Job::Socket(spec, boot));
+    }
+    for spec in ipc {
+        let boot = spec.boot()?;
+        jobs.push(Job::Ipc(spec, boot));
+    }
+    progress.phase("measuring");
+    let runs = jobs::run(&jobs, jobs::workers(), |job| {
+        let run = boot::run(job.boot());
+        job.labels().iter().for_each(|label| progress.point(label));
+        run
+    })?;
+    let mut measured = Measured::default();
+    let image = |boot: &Boot| (boot.name.clone(), boot.digest());
+    for (job, run) in jobs.iter().zip(&runs) {
+        if let Job::Ipc(spec, boot) = job {
+            measured.ipc.push(spec.point(run)?);
+            measured.images.push(image(boot));
+        }
+    }
+    for (job, run) in jobs.iter().zip(runs) {
+        if let Job::Socket(spec, boot) = job {
+            measured.socket.extend(spec.points_of(&run)?);
+            measured.images.push(image(boot));
+            measured.captures.extend(run.capture);
+        }
+    }
+    Ok(measured)
+}
+
+/// The results file of `measured`.
+pub fn summary(measured: &Measured) -> Summary {
+    let harts = measured.ipc.iter().map(|point| point.transport.harts());
+    let harts = harts.chain(measured.socket.iter().map(|point| point.harts)).max().unwrap_or(1);
+    let machine = Machine { harts: harts.into(), ..boot::machine() };
+    Summary::new(commit(), &measured.images, machine, boot::SEED, measured.records())
+}
+
+/// The commit of the tree, with a `+` if files that it tracks have changed. The figures do not count: a run writes them.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").current_dir(tree()).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "HEAD"]) else { return "unknown".into() };
+    let changes = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!images/figures"]);
+    let mark = if changes.is_some_and(|changes| changes.is_empty()) { "" } else { "+" };
+    commit + mark
+}
+
+/// Draws the figures of the tree; returns their files.
+fn draw(measured: &Measured) -> Result<Vec<PathBuf>, Error> {
+    let folder = tree().join("images/figures");
+    let charts = ipc::charts(&measured.ipc).into_iter().chain(socket::charts(&measured.socket));
+    let mut files = Vec::new();
+    for (name, chart) in charts {
+        let file = folder.join(name).with_extension("svg");
+        results::write_file(&file, chart.svg()?.as_bytes())?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+fn print_tables(measured: &Measured, written: &[PathBuf]) {
+    let colour = Colour::of_stdout();
+    if !measured.ipc.is_empty() {
+        println!("{}", ipc::table(&measured.ipc).render(colour));
+    }
+    if !measured.socket.is_empty() {
+        println!("{}", socket::table(&measured.socket).render(colour));
+    }
+    for file in written {
+        println!("wrote {}", file.strip_prefix(tree()).unwrap_or(file).display());
+    }
+}
+
+/// The root of the source tree.
+fn tree() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the tree")
+}
