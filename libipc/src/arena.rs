@@ -46,21 +46,16 @@ impl ArenaMemory {
         Some(Self { bytes: unsafe { core::slice::from_raw_parts(address.cast(), size / 8) } })
     }
 
-    /// Part `index` of `parts` equal parts of the arena of a channel of this program's environment.
+    /// The arena of a channel of this program's environment.
     ///
     /// # Errors
     /// If the arena is not aligned.
     #[cfg(target_os = "none")]
-    pub(crate) fn from_env(
-        channel: &userlib::env::Channel,
-        index: usize,
-        parts: usize,
-    ) -> Result<Self, crate::error::OpenError> {
-        let size = channel.arena.size / parts / 64 * 64;
-        let start = core::ptr::with_exposed_provenance_mut(channel.arena.address + index * size);
-        // SAFETY: the root task maps the arena readable and writable for as long as the program lives, and hands it to
-        // nobody else in this program.
-        unsafe { Self::from_raw(start, size) }.ok_or(crate::error::OpenError::Memory)
+    pub(crate) fn from_env(channel: &userlib::env::Channel) -> Result<Self, crate::error::OpenError> {
+        let start = core::ptr::with_exposed_provenance_mut(channel.arena.address);
+        // SAFETY: the root task maps the arena readable and writable for as long as the program lives. Several values of this
+        // program may reach it (one for each thread of a synchronous client): all accesses are atomic.
+        unsafe { Self::from_raw(start, channel.arena.size) }.ok_or(crate::error::OpenError::Memory)
     }
 
     pub(crate) fn leak(size: usize) -> Self {
@@ -127,7 +122,7 @@ impl ArenaMemory {
     }
 }
 
-/// The client's arena: blocks of equal size, one for each ring entry.
+/// The client's arena: blocks of equal size, one for each ring entry; or, for a thread of a synchronous client, those of its share.
 #[derive(Clone)]
 pub struct Arena {
     memory: ArenaMemory,
@@ -137,13 +132,20 @@ pub struct Arena {
 
 impl Arena {
     pub(crate) fn new(memory: ArenaMemory, blocks: usize) -> Self {
-        // Whole cache lines, so that two buffers never share one.
-        let block = memory.size() / blocks / 64 * 64;
-        let count = if block == 0 { 0 } else { blocks };
-        Self { memory, block, free: Rc::new(RefCell::new((0..count).rev().map(|index| index * block).collect())) }
+        Self::share(memory, 0, 1, blocks)
     }
 
-    /// Bytes of a buffer: the arena divided by the ring's entries, in whole cache lines.
+    /// Share `index` of `shares`, with `blocks` blocks. Offsets still count from the start of the whole arena.
+    pub(crate) fn share(memory: ArenaMemory, index: usize, shares: usize, blocks: usize) -> Self {
+        // Whole cache lines, so that two buffers never share one.
+        let block = memory.size() / shares / blocks / 64 * 64;
+        let count = if block == 0 { 0 } else { blocks };
+        let first = index * blocks * block;
+        let free = (0..count).rev().map(|number| first + number * block).collect();
+        Self { memory, block, free: Rc::new(RefCell::new(free)) }
+    }
+
+    /// Bytes of a buffer: the arena divided by the number of buffers, in whole cache lines.
     pub fn block_bytes(&self) -> usize {
         self.block
     }
@@ -281,6 +283,15 @@ mod tests {
         assert!(arena.take().is_none());
         drop(buffers);
         assert!(arena.take().is_some());
+    }
+
+    #[test]
+    fn shares_do_not_overlap_and_name_the_whole_arena() {
+        let memory = ArenaMemory::leak(1024);
+        let shares = [Arena::share(memory, 0, 2, 4), Arena::share(memory, 1, 2, 4)];
+        let buffers: Vec<Buffer> = shares.iter().flat_map(|share| core::iter::from_fn(|| share.take())).collect();
+        let offsets: Vec<u64> = buffers.iter().map(Buffer::offset).collect();
+        assert_eq!(offsets, [0, 128, 256, 384, 512, 640, 768, 896]);
     }
 
     #[test]

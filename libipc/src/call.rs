@@ -10,7 +10,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use crate::arena::{Arena, ArenaMemory};
+use crate::arena::Arena;
 use crate::bell::{Doze, Ring};
 use crate::channel::{Bells, End, Memory, NativePeer, Role};
 use crate::entry::{Kind, Packet};
@@ -52,11 +52,11 @@ impl<R: Ring> Client<R> {
         let end = End::new(memory, Role::Client, ring);
         let entries = end.output.capacity() as usize;
         let rings = Rings { end, taken: Cell::new(0), failed: Cell::new(None) };
-        Self::over(Transport::Rings(Box::new(rings)), entries, memory.arena())
+        Self::over(Transport::Rings(Box::new(rings)), entries, Arena::new(memory.arena(), entries))
     }
 
-    fn over(transport: Transport<R>, entries: usize, arena: ArenaMemory) -> Self {
-        Self { transport, pending: Pending::new(entries), arena: Arena::new(arena, entries), calls: Cell::new(0) }
+    fn over(transport: Transport<R>, entries: usize, arena: Arena) -> Self {
+        Self { transport, pending: Pending::new(entries), arena, calls: Cell::new(0) }
     }
 
     /// Sends `message` and resolves to the reply.
@@ -254,15 +254,26 @@ impl Client {
     /// # Errors
     /// If this program is not the client of such a channel, or its memory does not fit the layout.
     pub fn from_env(env: &userlib::Env, name: &str) -> Result<Self, crate::OpenError> {
+        Self::for_thread(env, name, 0)
+    }
+
+    /// As [`Client::from_env`], for thread `thread`: over an endpoint each thread may have its own client, with its share of the
+    /// arena. Rings belong to thread 0.
+    ///
+    /// # Errors
+    /// As [`Client::from_env`]; also if the channel is asynchronous and the thread is not thread 0.
+    pub fn for_thread(env: &userlib::Env, name: &str, thread: usize) -> Result<Self, crate::OpenError> {
         use crate::OpenError;
+        use crate::arena::ArenaMemory;
         use crate::port::{Peer, endpoint::SyncClient};
         use userlib::env::{Role as EnvRole, Transport as EnvTransport};
         let channel =
             env.channel(name).filter(|channel| channel.role == EnvRole::Client).ok_or(OpenError::NoChannel)?;
         match channel.transport {
+            EnvTransport::Async { .. } if thread != 0 => Err(OpenError::NoChannel),
             EnvTransport::Async { peer, .. } => Ok(Self::new(&Memory::from_env(&channel)?, Peer::new(env, peer))),
             EnvTransport::Sync { endpoint } => {
-                let arena = ArenaMemory::from_env(&channel, 0, env.threads())?;
+                let arena = Arena::share(ArenaMemory::from_env(&channel)?, thread, env.threads(), SYNC_BUFFERS);
                 Ok(Self::over(Transport::Endpoint(SyncClient::new(endpoint)), SYNC_SLOTS, arena))
             }
         }
@@ -272,6 +283,10 @@ impl Client {
 /// Replies a client over an endpoint can hold that nobody has awaited yet.
 #[cfg(target_os = "none")]
 const SYNC_SLOTS: usize = 64;
+
+/// Buffers in each thread's share of the arena: it has one call at a time, and a few connections or files open.
+#[cfg(target_os = "none")]
+const SYNC_BUFFERS: usize = 4;
 
 #[derive(Clone, Copy)]
 enum State {

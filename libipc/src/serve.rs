@@ -363,7 +363,7 @@ impl Server {
                     badges.push(channel.index as u64 + 1);
                     Channel {
                         end: None,
-                        arena: ArenaMemory::from_env(&channel, 0, 1)?,
+                        arena: ArenaMemory::from_env(&channel)?,
                         in_flight: Cell::new(0),
                         misbehaviour: Cell::new(None),
                     }
