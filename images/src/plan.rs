@@ -42,7 +42,7 @@ pub const DEVICE_IRQS: u64 = 4;
 const REPLY_SLOTS: u64 = 64;
 /// Bytes of a ring entry, and of the control words before the rings (libipc's README).
 const RING_ENTRY: u64 = 64;
-const RING_CONTROL: u64 = PAGE;
+const RING_CONTROL: u64 = 0x200;
 
 /// A range of addresses or of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
