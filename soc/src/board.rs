@@ -40,6 +40,9 @@ pub const UART: Window = Window { base: 0x1000_0000, size: 0x100 };
 pub const AXI_DMA: Window = Window { base: 0x6010_0000, size: 0x1_0000 };
 /// AXI Ethernet.
 pub const AXI_ETHERNET: Window = Window { base: 0x6014_0000, size: 0x4_0000 };
+/// Both, as the one device that models them.
+pub const AXI_NIC: Window = Window { base: AXI_DMA.base, size: crate::devices::axi_nic::WINDOW };
+const _: () = assert!(AXI_DMA.base + crate::devices::axi_nic::ETHERNET_OFFSET == AXI_ETHERNET.base);
 
 /// PLIC source of the UART.
 pub const UART_IRQ: u32 = 10;
@@ -62,8 +65,8 @@ const PHANDLE_PHY: u32 = 4;
 const PHANDLE_HART: u32 = 16;
 const UART_HZ: u32 = 3_686_400;
 
-/// The flattened device tree of a machine. `network` adds the AXI DMA and AXI Ethernet nodes.
-pub fn device_tree(config: &Config, network: bool) -> Vec<u8> {
+/// The flattened device tree of a machine.
+pub fn device_tree(config: &Config) -> Vec<u8> {
     let mut tree = DeviceTree::new();
     let root = &mut tree.root;
     for property in [
@@ -89,7 +92,7 @@ pub fn device_tree(config: &Config, network: bool) -> Vec<u8> {
         [],
     ));
     root.add_child(cpus(config.harts));
-    root.add_child(soc(config.harts, network));
+    root.add_child(soc(config.harts));
     root.add_child(power("poweroff", "syscon-poweroff", 0x5555));
     root.add_child(power("reboot", "syscon-reboot", 0x7777));
     tree.to_dtb()
@@ -130,7 +133,7 @@ fn cpus(harts: usize) -> DeviceTreeNode {
     )
 }
 
-fn soc(harts: usize, network: bool) -> DeviceTreeNode {
+fn soc(harts: usize) -> DeviceTreeNode {
     let per_hart = |bits: &[u32]| -> Vec<u32> {
         (0..harts as u32).flat_map(|hart| bits.iter().flat_map(move |&bit| [PHANDLE_HART + hart, bit])).collect()
     };
@@ -195,9 +198,7 @@ fn soc(harts: usize, network: bool) -> DeviceTreeNode {
             [],
         ),
     ];
-    if network {
-        children.extend(ethernet());
-    }
+    children.extend(ethernet());
     node(
         "soc",
         vec![
@@ -328,15 +329,12 @@ mod tests {
 
     #[test]
     fn device_tree_parses_back() {
-        let blob = device_tree(&Config { harts: 3, bootargs: "quiet".into(), ..Config::default() }, true);
+        let blob = device_tree(&Config { harts: 3, bootargs: "quiet".into(), ..Config::default() });
         let fdt = Fdt::new(&blob).unwrap();
         let tree = DeviceTree::from_fdt(&fdt);
         for path in ["/chosen", "/cpus/cpu@2/interrupt-controller", "/soc/dma@60100000", "/soc/ethernet@60140000/mdio"] {
             assert!(tree.find_node(path).is_some(), "{path}");
         }
         assert!(tree.find_node("/cpus/cpu@3").is_none());
-        let without = device_tree(&Config::default(), false);
-        let without = Fdt::new(&without).unwrap();
-        assert!(DeviceTree::from_fdt(&without).find_node("/soc/dma@60100000").is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! What a machine is built from. Everything that may change a result is here, so that a configuration and an image name a run.
 
 use crate::error::SocError;
+use crate::wire::NetSpec;
 
 /// The largest number of harts.
 pub const MAX_HARTS: usize = 8;
@@ -48,6 +49,8 @@ pub struct Config {
     pub accessed_dirty: AccessedDirty,
     /// Kernel arguments in `/chosen`.
     pub bootargs: String,
+    /// What is at the far end of the Ethernet cable; by default nothing is plugged in.
+    pub net: NetSpec,
 }
 
 impl Default for Config {
@@ -62,6 +65,7 @@ impl Default for Config {
             max_cycles: None,
             accessed_dirty: AccessedDirty::Trap,
             bootargs: String::new(),
+            net: NetSpec::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::board::{self, CYCLE, RAM_BASE};
 use crate::bus::Bus;
 use crate::config::{Config, Mode};
 use crate::device::Exit;
-use crate::devices::{clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
+use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
 use crate::elf::{self, Executable};
 use crate::error::SocError;
 use crate::hart::Hart;
@@ -26,6 +26,7 @@ use crate::hart::exec::{Flow, execute};
 use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
+use crate::wire::loadgen::{Report, ReportHandle};
 use crate::timing::{Functional, Path, Timing};
 use sha2::{Digest, Sha256};
 
@@ -46,6 +47,7 @@ pub struct Machine {
     engine: Engine,
     core: Core,
     uart: usize,
+    network_report: Option<ReportHandle>,
 }
 
 /// What a run works on, apart from the timing model.
@@ -64,7 +66,7 @@ struct Schedule {
 }
 
 impl Machine {
-    /// Builds a machine in reset with empty RAM. Errors: as [`Config::check`].
+    /// Builds a machine in reset with empty RAM. Errors: as [`Config::check`], and [`SocError::Network`].
     pub fn new(config: Config) -> Result<Self, SocError> {
         config.check()?;
         let timed = config.mode == Mode::Timed;
@@ -74,7 +76,10 @@ impl Machine {
         bus.attach(board::FINISHER, &[], Path::Control, Box::new(Finisher));
         bus.attach(board::RTC, &[board::RTC_IRQ], Path::Control, Box::new(Rtc::default()));
         let uart = bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
-        let device_tree = board::device_tree(&config, false);
+        let network = config.net.clone().build().map_err(|error| SocError::Network { reason: error.to_string() })?;
+        let lines = [board::AXI_DMA_MM2S_IRQ, board::AXI_DMA_S2MM_IRQ, board::AXI_ETHERNET_IRQ];
+        bus.attach(board::AXI_NIC, &lines, Path::Axi, Box::new(AxiNic::new(network.link)));
+        let device_tree = board::device_tree(&config);
         let core = Core {
             harts: Vec::new(),
             blocks: BlockCache::new(config.memory_bytes, timed),
@@ -90,7 +95,7 @@ impl Machine {
         } else {
             Engine::Fast(Functional)
         };
-        Ok(Self { config, device_tree, engine, core, uart })
+        Ok(Self { config, device_tree, engine, core, uart, network_report: network.report })
     }
 
     /// The configuration that the machine was built from.
@@ -176,6 +181,11 @@ impl Machine {
             })
             .collect();
         Outcome { end, time: SimTime::from_ps(cycles * CYCLE.as_ps()), cycles, harts }
+    }
+
+    /// What the load generator at the far end of the wire has measured; none without one.
+    pub fn network_report(&self) -> Option<Report> {
+        self.network_report.as_ref().map(ReportHandle::report)
     }
 
     /// `len` bytes of RAM at physical address `at`, or none if they are not all RAM.

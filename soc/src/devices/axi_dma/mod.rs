@@ -153,15 +153,14 @@ impl AxiDma {
     }
 
     fn read_word(&self, cx: &dyn Context, offset: u64) -> u32 {
-        let resetting = if self.in_reset() { CR_RESET } else { 0 };
-        match offset {
-            0x00 => self.mm2s.channel.read(cx, 0) | resetting,
-            S2MM_BASE => self.s2mm.channel.read(cx, 0) | resetting,
+        let value = match offset {
             SG_CTL => self.sg_control,
-            0x04..SG_CTL => self.mm2s.channel.read(cx, offset),
+            0..SG_CTL => self.mm2s.channel.read(cx, offset),
             S2MM_BASE..REGISTERS_END => self.s2mm.channel.read(cx, offset - S2MM_BASE),
             _ => 0,
-        }
+        };
+        let control = offset == 0 || offset == S2MM_BASE;
+        if control && self.in_reset() { value | CR_RESET } else { value }
     }
 
     fn write_word(&mut self, cx: &mut dyn Context, offset: u64, value: u32) -> bool {

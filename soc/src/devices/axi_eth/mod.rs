@@ -20,9 +20,6 @@ mod filter;
 mod mdio;
 mod statistics;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::VecDeque;
 
 pub use checksum::Offload;

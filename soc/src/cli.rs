@@ -1,0 +1,281 @@
+//! Command line of `soc`: reads options and files, builds a machine, runs it, reports. Every bad input ends with one line on
+//! standard error and exit code 2.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use soc::image::MachineDefaults;
+use soc::symbols::Symbols;
+use soc::time::SimTime;
+use soc::wire::NetSpec;
+use soc::wire::loadgen::Report;
+use soc::{Config, End, Machine, Mode, Outcome, parse_bytes};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit code for a refused input.
+const REFUSED: u8 = 2;
+
+#[derive(Parser)]
+#[command(name = "soc", version, about = "The deterministic virtual SoC: a RISC-V machine with user interrupts", long_about = None)]
+struct Command {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Run an image or a bare executable until the guest ends the machine
+    Run(Box<Run>),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeName {
+    /// One instruction per cycle, as quickly as the host can
+    Fast,
+    /// The Rocket cost model, cycle by cycle
+    Timed,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Exit code: that of the guest; 2 for a refused input, 124 at --max-cycles, 125 if all harts wait and nothing can wake them.
+
+Networks (--net): none; sink; echo; loopback; loadgen:connections=1,2,4;requests=200. Any but none takes
+;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7.")]
+struct Run {
+    /// Image (or any RISC-V executable linked at 0x80000000)
+    #[arg(value_name = "IMAGE.elf", required_unless_present_any = ["bare", "dump_dtb"])]
+    image: Option<PathBuf>,
+    /// Bare-metal program: all harts start in M-mode; `tohost` ends the run
+    #[arg(long, value_name = "PROG.elf", conflicts_with = "image")]
+    bare: Option<PathBuf>,
+    /// How time passes
+    #[arg(long, value_enum, default_value = "fast")]
+    mode: ModeName,
+    /// Number of harts, 1 to 8 [default: the image's, else 1]
+    #[arg(long, value_name = "N")]
+    harts: Option<usize>,
+    /// RAM, for example 128M or 1G [default: the image's, else 128M]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// What is at the far end of the Ethernet cable
+    #[arg(long, value_name = "SPEC", default_value = "none")]
+    net: String,
+    /// Write all frames on the wire to a packet capture
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Stop after this many core cycles (100 million are one second)
+    #[arg(long, value_name = "N")]
+    max_cycles: Option<u64>,
+    /// Vary the interleaving of harts; 0 is the plain order
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    schedule_seed: u64,
+    /// Memory read latency in cycles (timed mode)
+    #[arg(long, value_name = "CYCLES", default_value_t = Config::default().rl)]
+    rl: u32,
+    /// Memory write latency in cycles (timed mode)
+    #[arg(long, value_name = "CYCLES", default_value_t = Config::default().wl)]
+    wl: u32,
+    /// Kernel arguments for the device tree
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    append: String,
+    /// Print what each hart did, to standard error
+    #[arg(long)]
+    stats: bool,
+    /// Print the SHA-256 of the final state, to standard error
+    #[arg(long)]
+    digest: bool,
+    /// Write the machine's device tree; without an image, only that
+    #[arg(long, value_name = "FILE")]
+    dump_dtb: Option<PathBuf>,
+}
+
+pub fn main() -> ExitCode {
+    let command = match Command::try_parse() {
+        Ok(command) => command,
+        Err(error) if error.use_stderr() => return refuse(&one_line(&error.to_string())),
+        Err(help) => {
+            // Help and version go to standard output; a closed pipe is not worth a word.
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
+    let Action::Run(run) = command.action;
+    match run.go() {
+        Ok(code) => ExitCode::from(code),
+        Err(reason) => refuse(&reason),
+    }
+}
+
+fn refuse(reason: &str) -> ExitCode {
+    eprintln!("soc: {reason}");
+    ExitCode::from(REFUSED)
+}
+
+/// The parser's message in one line, without its own prefix.
+fn one_line(message: &str) -> String {
+    let words = message.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim);
+    let text = words.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect::<Vec<_>>().join(" ");
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    format!("{text}: see soc run --help")
+}
+
+impl Run {
+    fn go(&self) -> Result<u8, String> {
+        let Some(path) = self.image.as_ref().or(self.bare.as_ref()) else {
+            let machine = self.machine(&MachineDefaults::default())?;
+            self.dump_device_tree(&machine)?;
+            return Ok(0);
+        };
+        let shown = path.display();
+        let in_file = |error: soc::SocError| format!("{shown}: {error}");
+        let file = std::fs::read(path).map_err(|error| format!("{shown}: {}", cannot_read(&error)))?;
+        let defaults = MachineDefaults::of(&file).map_err(in_file)?;
+        let mut machine = self.machine(&defaults)?;
+        machine.load_elf(&file).map_err(in_file)?;
+        self.dump_device_tree(&machine)?;
+        let symbols = Symbols::of(&file);
+        let console_symbols = symbols.clone();
+        machine.set_console(move |bytes| print_console(&console_symbols, bytes));
+        let outcome = machine.run();
+        self.report(&machine, &outcome, &symbols);
+        Ok(outcome.exit_code())
+    }
+
+    fn machine(&self, defaults: &MachineDefaults) -> Result<Machine, String> {
+        let fallback = Config::default();
+        let memory = self.memory.as_deref().map(parse_bytes).transpose().map_err(|error| format!("--memory: {error}"))?;
+        let config = Config {
+            harts: self.harts.or(defaults.harts).unwrap_or(fallback.harts),
+            memory_bytes: memory.or(defaults.memory_bytes).unwrap_or(fallback.memory_bytes),
+            mode: match self.mode {
+                ModeName::Fast => Mode::Fast,
+                ModeName::Timed => Mode::Timed,
+            },
+            schedule_seed: self.schedule_seed,
+            rl: self.rl,
+            wl: self.wl,
+            max_cycles: self.max_cycles,
+            bootargs: self.append.clone(),
+            net: self.network()?,
+            ..fallback
+        };
+        Machine::new(config).map_err(|error| error.to_string())
+    }
+
+    fn network(&self) -> Result<NetSpec, String> {
+        let mut spec: NetSpec = self.net.parse().map_err(|error| format!("--net: {error}"))?;
+        if let Some(pcap) = &self.pcap {
+            if spec.peer.is_none() {
+                return Err("--pcap needs somebody at the far end of the wire: give --net as well".to_owned());
+            }
+            spec.pcap = Some(pcap.clone());
+        }
+        Ok(spec)
+    }
+
+    fn dump_device_tree(&self, machine: &Machine) -> Result<(), String> {
+        let Some(path) = &self.dump_dtb else { return Ok(()) };
+        std::fs::write(path, machine.device_tree())
+            .map_err(|error| format!("{}: cannot be written ({error}): choose another --dump-dtb", path.display()))
+    }
+
+    fn report(&self, machine: &Machine, outcome: &Outcome, symbols: &Symbols) {
+        match outcome.end {
+            End::IdleDeadlock => eprintln!("soc: all harts wait for an interrupt and nothing is left to raise one"),
+            End::CycleLimit => eprintln!("soc: stopped at {} cycles (--max-cycles)", outcome.cycles),
+            End::Exit(_) | End::Reset | End::PeerDone => {}
+        }
+        if matches!(outcome.end, End::IdleDeadlock | End::CycleLimit) {
+            for (id, hart) in outcome.harts.iter().enumerate() {
+                let state = if hart.waiting { "waiting" } else { "running" };
+                let place = symbols.anywhere(hart.pc).unwrap_or_else(|| "??".to_owned());
+                eprintln!("  hart {id}: {:?}-mode, {state}, pc {:#x} {place}", hart.privilege, hart.pc);
+            }
+        }
+        if let Some(report) = machine.network_report() {
+            print_network(&report);
+        }
+        if self.stats {
+            print_statistics(outcome);
+        }
+        if self.digest {
+            let hex: String = machine.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+            eprintln!("digest {hex}");
+        }
+    }
+}
+
+fn cannot_read(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file: build the image first or check the path".to_owned(),
+        _ => format!("cannot be read ({error}): check the file"),
+    }
+}
+
+/// Console bytes to standard output, backtraces symbolised. A closed standard output does not end the machine.
+fn print_console(symbols: &Symbols, bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    let done = match std::str::from_utf8(bytes) {
+        Ok(text) => out.write_all(symbols.expand(text).as_bytes()),
+        Err(_) => out.write_all(bytes),
+    };
+    let _ = done.and_then(|()| out.flush());
+}
+
+fn print_network(report: &Report) {
+    let micros = |time: SimTime| format!("{}.{:03} us", time.as_us(), time.as_ns() % 1000);
+    for phase in &report.phases {
+        eprintln!(
+            "net: {} connections: {} requests/s, mean {}, p50 {}, p99 {}, max {}, {} requests, {} errors",
+            phase.connections,
+            phase.requests_per_second(),
+            micros(phase.latency.mean),
+            micros(phase.latency.p50),
+            micros(phase.latency.p99),
+            micros(phase.latency.max),
+            phase.requests,
+            phase.errors
+        );
+    }
+    if report.finished.is_none() {
+        eprintln!("net: the load generator had not finished");
+    }
+}
+
+fn print_statistics(outcome: &Outcome) {
+    eprintln!(
+        "{} cycles, {} instructions, {}.{:06} s simulated",
+        outcome.cycles,
+        outcome.instructions(),
+        outcome.time.as_us() / 1_000_000,
+        outcome.time.as_us() % 1_000_000
+    );
+    for (id, hart) in outcome.harts.iter().enumerate() {
+        let s = &hart.statistics;
+        let busy = hart.cycles.saturating_sub(s.idle_cycles);
+        let cpi = (busy * 1000).checked_div(hart.instructions).unwrap_or(0);
+        eprintln!(
+            "hart {id}: cycles {} idle {} instructions {} CPI {}.{:03} exceptions {} interrupts {} user-interrupts {} \
+             uipi-sends {} device-accesses {} l1i-misses {} l1d-misses {} (dirty elsewhere {}) itlb-misses {} dtlb-misses {} \
+             mispredicts {}",
+            hart.cycles,
+            s.idle_cycles,
+            hart.instructions,
+            cpi / 1000,
+            cpi % 1000,
+            s.exceptions,
+            s.interrupts,
+            s.user_interrupts,
+            s.uipi_sent,
+            s.device_accesses,
+            s.l1i_misses,
+            s.l1d_misses,
+            s.l1d_dirty_elsewhere,
+            s.itlb_misses,
+            s.dtlb_misses,
+            s.mispredicts
+        );
+    }
+}
+
