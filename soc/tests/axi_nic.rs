@@ -408,7 +408,8 @@ fn no_cable_no_link_and_the_wrong_speed_no_traffic() {
 #[test]
 fn only_whole_registers_and_nothing_between_the_blocks() {
     let mut driver = Driver::new(None);
-    for (offset, size) in [(ETHERNET_OFFSET + 0x700, 8), (ETHERNET_OFFSET, 2), (MM2S, 1), (0x1_0000, 4), (0x8_0000, 4)] {
+    for (offset, size) in [(ETHERNET_OFFSET + 0x700, 8), (ETHERNET_OFFSET, 2), (MM2S, 1), (0x1_0000, 4), (0x8_0000, 4)]
+    {
         assert!(driver.nic.read(&mut driver.cx, offset, size).is_err(), "{offset:#x}");
         assert!(driver.nic.write(&mut driver.cx, offset, size, 0).is_err(), "{offset:#x}");
     }

@@ -123,7 +123,13 @@ pub struct Link {
 impl Link {
     /// A link to `peer`. The peer is first asked for a frame by the first [`Link::advance`].
     pub fn new(config: LinkConfig, peer: Box<dyn Peer>) -> Self {
-        Self { to_peer: Lane::new(config, 0), to_nic: Lane::new(config, 1), peer, ask_at: Some(SimTime::ZERO), latest: SimTime::ZERO }
+        Self {
+            to_peer: Lane::new(config, 0),
+            to_nic: Lane::new(config, 1),
+            peer,
+            ask_at: Some(SimTime::ZERO),
+            latest: SimTime::ZERO,
+        }
     }
 
     /// Puts a frame of the NIC on the wire at `now`, behind what is still being sent. `intact` is false if the NIC sent a wrong check

@@ -37,7 +37,14 @@ pub(super) struct Mm2s {
 
 impl Mm2s {
     pub(super) fn new(channel: Channel, build: Build, step_kind: u8) -> Self {
-        Self { channel, build, state: State::Paused, step: Timer::new(step_kind), packet: TxPacket::default(), open: false }
+        Self {
+            channel,
+            build,
+            state: State::Paused,
+            step: Timer::new(step_kind),
+            packet: TxPacket::default(),
+            open: false,
+        }
     }
 
     pub(super) fn reset(&mut self, cx: &mut dyn Context) {

@@ -296,7 +296,7 @@ fn buffers_are_not_packets() {
     let mut bench = Bench::new(Build::default());
     bench.ring(8, 64, 0);
     bench.cx.set_word(descriptor(3) + 0x18, EOF | 64);
-    bench.start(MM2S, IRQS_ON | 2 * THRESHOLD);
+    bench.start(MM2S, IRQS_ON | (2 * THRESHOLD));
     bench.tail(MM2S, 3);
     bench.pass(LONG);
     assert_eq!((bench.cx.rises(0), bench.read(DMASR) >> 16 & 0xFF), (0, 1));
@@ -320,11 +320,11 @@ fn the_status_latches_while_masked_and_raises_the_line_when_enabled() {
 
 #[test]
 fn writing_the_control_register_restarts_the_count_and_a_threshold_of_zero_is_not_taken() {
-    let mut bench = transmitter(8, IRQS_ON | 3 * THRESHOLD);
+    let mut bench = transmitter(8, IRQS_ON | (3 * THRESHOLD));
     bench.tail(MM2S, 1);
     bench.pass(LONG);
     assert_eq!(bench.read(DMASR) >> 16 & 0xFF, 1);
-    bench.write(DMACR, IRQS_ON | 3 * THRESHOLD | RUN);
+    bench.write(DMACR, IRQS_ON | (3 * THRESHOLD) | RUN);
     assert_eq!(bench.read(DMASR) >> 16 & 0xFF, 3);
     bench.write(DMACR, IRQS_ON | RUN);
     assert_eq!(bench.read(DMACR) >> 16 & 0xFF, 3);
@@ -334,7 +334,7 @@ fn writing_the_control_register_restarts_the_count_and_a_threshold_of_zero_is_no
 fn the_delay_timer_fires_after_the_last_uncovered_packet() {
     let delay = 10u32;
     let span = clocks(125 * 10);
-    let mut bench = transmitter(8, IRQS_ON | 3 * THRESHOLD | delay << 24);
+    let mut bench = transmitter(8, IRQS_ON | (3 * THRESHOLD) | delay << 24);
     let alone = clocks(10 + 30 + 28 + 33 + 6 + 121);
     bench.tail(MM2S, 0);
     bench.pass(alone + clocks(600));
@@ -355,7 +355,7 @@ fn the_delay_timer_fires_after_the_last_uncovered_packet() {
 
 #[test]
 fn packets_covered_by_the_threshold_need_no_delay_interrupt() {
-    let mut bench = transmitter(8, IRQS_ON | 2 * THRESHOLD | 10 << 24);
+    let mut bench = transmitter(8, IRQS_ON | (2 * THRESHOLD) | 10 << 24);
     bench.tail(MM2S, 1);
     bench.pass(LONG);
     assert_eq!(bench.read(DMASR) & (IOC | DELAY), IOC);
@@ -363,7 +363,7 @@ fn packets_covered_by_the_threshold_need_no_delay_interrupt() {
 
 #[test]
 fn too_few_packets_and_no_delay_is_silence() {
-    let mut bench = transmitter(8, IRQS_ON | 3 * THRESHOLD);
+    let mut bench = transmitter(8, IRQS_ON | (3 * THRESHOLD));
     bench.tail(MM2S, 1);
     bench.pass(SimTime::from_us(1_000_000));
     assert_eq!(bench.cx.rises(0), 0);

@@ -164,7 +164,8 @@ mod tests {
             payload,
         };
         let length = tcp.buffer_len();
-        let ip = Ipv4Repr { src_addr: from, dst_addr: to, next_header: IpProtocol::Tcp, payload_len: length, hop_limit: 64 };
+        let ip =
+            Ipv4Repr { src_addr: from, dst_addr: to, next_header: IpProtocol::Tcp, payload_len: length, hop_limit: 64 };
         let mut frame = vec![0; ETHERNET_BYTES + 20 + length];
         frame[12] = 0x08;
         ip.emit(&mut Ipv4Packet::new_unchecked(&mut frame[14..]), &ChecksumCapabilities::default());
