@@ -56,17 +56,34 @@ fn each_mistake_is_named_with_its_line() {
         ("hart = 1", "args = { n = 1 }", "t.toml:8: invalid type: integer `1`, expected a string"),
         ("hart = 1", "main = false", "t.toml:4: program: no program is a main one"),
         ("hart = 1", "on-fault = \"ignore\"", "t.toml:8: unknown variant `ignore`, expected `stop` or `continue`"),
-        ("package = \"apps\"\nbin = \"hello\"\npriority = 100\nhart", "package = \"nope\"\nbin = \"hello\"\npriority = 100\nhart",
-            "t.toml:5: program.client.package: there is no package `nope` in this workspace"),
-        ("bin = \"hello\"\npriority = 100\nhart", "bin = \"nope\"\npriority = 100\nhart",
-            "t.toml:6: program.client.bin: package `apps` has no binary `nope`; it has: "),
-        ("client = \"client\"", "client = \"cleint\"",
-            "t.toml:14: channel.net.client: there is no program `cleint`; there are: client, server"),
-        ("server = \"server\"", "server = \"client\"", "t.toml:15: channel.net.server: a program cannot be its own server"),
+        (
+            "package = \"apps\"\nbin = \"hello\"\npriority = 100\nhart",
+            "package = \"nope\"\nbin = \"hello\"\npriority = 100\nhart",
+            "t.toml:5: program.client.package: there is no package `nope` in this workspace",
+        ),
+        (
+            "bin = \"hello\"\npriority = 100\nhart",
+            "bin = \"nope\"\npriority = 100\nhart",
+            "t.toml:6: program.client.bin: package `apps` has no binary `nope`; it has: ",
+        ),
+        (
+            "client = \"client\"",
+            "client = \"cleint\"",
+            "t.toml:14: channel.net.client: there is no program `cleint`; there are: client, server",
+        ),
+        (
+            "server = \"server\"",
+            "server = \"client\"",
+            "t.toml:15: channel.net.server: a program cannot be its own server",
+        ),
         ("server = \"server\"", "", "t.toml:13: missing field `server`"),
         ("entries = 128", "entries = 100", "t.toml:16: channel.net.entries: 100 is not a power of two from 2 to 32768"),
         ("entries = 128", "transport = \"fast\"", "t.toml:16: unknown variant `fast`, expected `async` or `sync`"),
-        ("arena = \"64K\"", "arena = \"1000\"", "t.toml:17: channel.net.arena: 1000 is not a multiple of 4K from 0 to 256M"),
+        (
+            "arena = \"64K\"",
+            "arena = \"1000\"",
+            "t.toml:17: channel.net.arena: 1000 is not a multiple of 4K from 0 to 256M",
+        ),
         ("[machine]", "[machine", "t.toml:1: "),
     ];
     for (good, bad, expected) in cases {
