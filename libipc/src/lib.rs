@@ -2,7 +2,7 @@
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
-#[cfg(all(not(target_os = "none"), not(test), not(loom)))]
+#[cfg(all(not(target_os = "none"), not(any(test, loom))))]
 extern crate std;
 
 pub mod arena;

@@ -1,4 +1,5 @@
 //! Client and server on one thread: what a call becomes, and how calls end.
+#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

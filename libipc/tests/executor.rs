@@ -1,4 +1,5 @@
 //! The executor's conversation with its environment, asserted whole.
+#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -13,12 +13,12 @@
 pub mod endpoint;
 #[cfg(target_os = "none")]
 pub mod guest;
-#[cfg(not(any(target_os = "none", loom)))]
+#[cfg(not(target_os = "none"))]
 pub mod threads;
 
 #[cfg(target_os = "none")]
 pub use guest::{GuestPort, Peer};
-#[cfg(not(any(target_os = "none", loom)))]
+#[cfg(not(target_os = "none"))]
 pub use threads::{Peer, ThreadPort};
 
 /// How long an idle executor keeps looking before it sleeps deeper. All counts are upper bounds: the executor adapts between
