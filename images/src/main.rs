@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use images::{Error, Image, Manifest, Options};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,6 +27,14 @@ enum Action {
         /// Where to write the image [default: target/images/NAME.elf]
         #[arg(long)]
         out: Option<PathBuf>,
+    },
+    /// Build an image and run it on the soc; exits with the guest's code
+    Run {
+        #[command(flatten)]
+        system: System,
+        /// Options of `soc run`, after `--`
+        #[arg(last = true)]
+        soc: Vec<OsString>,
     },
     /// Build an image around a seL4 root server that knows nothing of manifests
     RootServer {
@@ -68,7 +77,7 @@ impl System {
 
 fn main() -> ExitCode {
     match perform(&Command::parse().action) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(2)
@@ -76,7 +85,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(action: &Action) -> Result<(), Error> {
+fn perform(action: &Action) -> Result<ExitCode, Error> {
     let options =
         |out: &Option<PathBuf>| Options { out: out.clone(), quiet: false, progress: &|step| eprintln!("{step}") };
     match action {
@@ -90,8 +99,13 @@ fn perform(action: &Action) -> Result<(), Error> {
             let labels = if *up { abi::label::Table::Up } else { abi::label::Table::Smp };
             report(&images::build_root_server(file, labels, &options(out))?);
         }
+        Action::Run { system, soc } => {
+            let image = images::build(&system.load()?, &options(&None))?;
+            let words = ["soc".into(), "run".into(), image.path.into_os_string()];
+            return Ok(soc::cli::perform(words.into_iter().chain(soc.iter().cloned())));
+        }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn report(image: &Image) {

@@ -2,12 +2,13 @@
 //! standard error and exit code 2.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use soc::image::MachineDefaults;
-use soc::symbols::Symbols;
-use soc::time::SimTime;
-use soc::wire::NetSpec;
-use soc::wire::loadgen::Report;
-use soc::{Config, End, Machine, Mode, Outcome, parse_bytes};
+use crate::image::MachineDefaults;
+use crate::symbols::Symbols;
+use crate::time::SimTime;
+use crate::wire::NetSpec;
+use crate::wire::loadgen::Report;
+use crate::{Config, End, Machine, Mode, Outcome, parse_bytes};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -90,8 +91,14 @@ struct Run {
     dump_dtb: Option<PathBuf>,
 }
 
+/// Does what the process was asked to.
 pub fn main() -> ExitCode {
-    let command = match Command::try_parse() {
+    perform(std::env::args_os())
+}
+
+/// Does what `arguments` ask, name of the command first: `images run` hands its own over.
+pub fn perform(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let command = match Command::try_parse_from(arguments) {
         Ok(command) => command,
         Err(error) if error.use_stderr() => return refuse(&one_line(&error.to_string())),
         Err(help) => {
@@ -128,7 +135,7 @@ impl Run {
             return Ok(0);
         };
         let shown = path.display();
-        let in_file = |error: soc::SocError| format!("{shown}: {error}");
+        let in_file = |error: crate::SocError| format!("{shown}: {error}");
         let file = std::fs::read(path).map_err(|error| format!("{shown}: {}", cannot_read(&error)))?;
         let defaults = MachineDefaults::of(&file).map_err(in_file)?;
         let mut machine = self.machine(&defaults)?;

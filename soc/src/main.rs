@@ -1,9 +1,7 @@
 //! The `soc` command.
 
-mod cli;
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    soc::cli::main()
 }
