@@ -159,7 +159,10 @@ impl Bus {
     /// Something happened that the running block must not outlive.
     #[inline]
     pub fn attention(&self) -> bool {
-        self.ram.attention || self.lines.changed || self.stop.is_some()
+        self.ram.attention
+            || self.lines.changed
+            || self.stop.is_some()
+            || self.next_event().is_some_and(|time| time < SimTime::from_ps(self.order_limit.saturating_mul(CYCLE.as_ps())))
     }
 
     /// Reads `size` aligned bytes at physical address `at`, in cycle `now`. Gives the value and what the access cost.
