@@ -132,6 +132,11 @@ pub struct Conn<'c> {
 }
 
 impl Conn<'_> {
+    /// Names the connection in the server's protocol.
+    pub fn id(&self) -> SocketId {
+        self.id
+    }
+
     /// The far end.
     pub fn peer(&self) -> Peer {
         self.peer
