@@ -26,6 +26,7 @@ use crate::hart::exec::{Flow, execute};
 use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
+use crate::wire::Network;
 use crate::wire::loadgen::{Report, ReportHandle};
 use crate::timing::{Functional, Path, Timing};
 use sha2::{Digest, Sha256};
@@ -69,6 +70,13 @@ impl Machine {
     /// Builds a machine in reset with empty RAM. Errors: as [`Config::check`], and [`SocError::Network`].
     pub fn new(config: Config) -> Result<Self, SocError> {
         config.check()?;
+        let network = config.net.clone().build().map_err(|error| SocError::Network { reason: error.to_string() })?;
+        Self::with_network(config, network)
+    }
+
+    /// The same with a network of the caller's own instead of `config.net`. Errors: as [`Config::check`].
+    pub fn with_network(config: Config, network: Network) -> Result<Self, SocError> {
+        config.check()?;
         let timed = config.mode == Mode::Timed;
         let mut bus = Bus::new(config.memory_bytes, config.harts);
         bus.ram.log_dma = timed;
@@ -76,7 +84,6 @@ impl Machine {
         bus.attach(board::FINISHER, &[], Path::Control, Box::new(Finisher));
         bus.attach(board::RTC, &[board::RTC_IRQ], Path::Control, Box::new(Rtc::default()));
         let uart = bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
-        let network = config.net.clone().build().map_err(|error| SocError::Network { reason: error.to_string() })?;
         let lines = [board::AXI_DMA_MM2S_IRQ, board::AXI_DMA_S2MM_IRQ, board::AXI_ETHERNET_IRQ];
         bus.attach(board::AXI_NIC, &lines, Path::Axi, Box::new(AxiNic::new(network.link)));
         let device_tree = board::device_tree(&config);

@@ -22,7 +22,7 @@ pub use link::{Arrival, Link, LinkConfig};
 pub use loadgen::LoadGen;
 pub use pcap::Tee;
 pub use sink::Sink;
-pub use spec::NetSpec;
+pub use spec::{NetSpec, Network};
 
 use crate::time::SimTime;
 

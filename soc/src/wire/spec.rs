@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Keys of `loadgen`: `connections` (list), `requests`, `warmup`, `size`, `op` (call, read, write), `server` (address:port),
-//! `port`, `address` (a.b.c.d/prefix), `think`, `timeout`, `seed`; what they mean and their defaults: [`LoadGenConfig`].
+//! `port`, `address` (a.b.c.d/prefix), `think`, `timeout`, `patience`, `seed`; what they mean and their defaults: [`LoadGenConfig`].
 
 use std::fmt;
 use std::fs::File;
@@ -149,6 +149,7 @@ impl NetSpec {
                 "address" => (config.address, config.prefix) = setting.network()?,
                 "think" => config.think = setting.time()?,
                 "timeout" => config.timeout = setting.time()?,
+                "patience" => config.patience = setting.time()?,
                 "seed" => config.seed = setting.number("a number")?,
                 _ => return Err(unknown()),
             },
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn everything_that_can_be_said() {
         let spec: NetSpec = "loadgen:connections=1,2,4; requests=200;warmup=10;size=128;op=read;server=10.0.2.20:80;\
-             address=10.0.2.9/16;think=3us;timeout=10ms;seed=9;rate=100M;delay=500ns;loss=0.01;damage=0.000001;link-seed=3;pcap=a.pcap"
+             address=10.0.2.9/16;think=3us;timeout=10ms;patience=1s;seed=9;rate=100M;delay=500ns;loss=0.01;damage=0.000001;link-seed=3;pcap=a.pcap"
             .parse()
             .unwrap();
         let Some(PeerSpec::LoadGen(config)) = &spec.peer else { panic!("{spec:?}") };
@@ -281,6 +282,7 @@ mod tests {
         assert_eq!((config.operation, config.prefix), (Operation::Read, 16));
         assert_eq!((config.server.to_string(), config.address.to_string()), ("10.0.2.20:80".into(), "10.0.2.9".into()));
         assert_eq!((config.think, config.timeout), (SimTime::from_us(3), SimTime::from_us(10_000)));
+        assert_eq!(config.patience, SimTime::from_us(1_000_000));
         assert_eq!((spec.link.byte_ps, spec.link.delay), (80_000, SimTime::from_ns(500)));
         assert_eq!((spec.link.loss_ppm, spec.link.damage_ppm, spec.link.seed), (10_000, 1, 3));
         assert_eq!(spec.pcap, Some(PathBuf::from("a.pcap")));

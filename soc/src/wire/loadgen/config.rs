@@ -59,6 +59,8 @@ pub struct LoadGenConfig {
     pub think: SimTime,
     /// A request, an opening or a closing that takes longer is an error and ends its connection.
     pub timeout: SimTime,
+    /// How long the generator asks for a guest that does not answer before it gives up.
+    pub patience: SimTime,
     /// Seed of contents, sequence numbers and ports.
     pub seed: u64,
 }
@@ -78,6 +80,7 @@ impl Default for LoadGenConfig {
             size: 64,
             think: SimTime::ZERO,
             timeout: SimTime::from_us(2_000_000),
+            patience: SimTime::from_us(20_000_000),
             seed: 1,
         }
     }

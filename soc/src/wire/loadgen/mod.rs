@@ -86,6 +86,11 @@ impl LoadGen {
     /// Returns true if the stack has to run again.
     fn step(&mut self, now: SimTime) -> bool {
         match &mut self.stage {
+            Stage::Seeking { .. } if now >= self.config.patience => {
+                self.report.lock().finished = Some(now);
+                self.stage = Stage::Done;
+                false
+            }
             Stage::Seeking { ask_at } if *ask_at <= now => {
                 *ask_at = now + SEEK_INTERVAL;
                 self.host.ask_for(*self.config.server.ip());

@@ -83,14 +83,15 @@ pub struct Report {
     pub guest_ready: Option<SimTime>,
     /// Finished phases, in order.
     pub phases: Vec<PhaseReport>,
-    /// When the last phase was over; `None` while the generator is at work.
+    /// When the last phase was over, or the generator gave up; `None` while it is at work.
     pub finished: Option<SimTime>,
 }
 
 impl Report {
-    /// All phases are over and nothing went wrong in any.
+    /// The guest answered, all phases are over and nothing went wrong in any.
     pub fn passed(&self) -> bool {
-        self.finished.is_some() && self.phases.iter().all(|phase| phase.errors == 0 && phase.requests > 0)
+        let over = self.guest_ready.is_some() && self.finished.is_some();
+        over && self.phases.iter().all(|phase| phase.errors == 0 && phase.requests > 0)
     }
 }
 
@@ -149,8 +150,9 @@ mod tests {
     fn an_unfinished_or_faulty_report_does_not_pass() {
         let good = PhaseReport { requests: 1, ..PhaseReport::default() };
         let mut report = Report { phases: vec![good.clone()], ..Report::default() };
-        assert!(!report.passed());
         report.finished = Some(SimTime::ZERO);
+        assert!(!report.passed(), "nobody answered");
+        report.guest_ready = Some(SimTime::ZERO);
         assert!(report.passed());
         report.phases.push(PhaseReport { errors: 1, ..good });
         assert!(!report.passed());

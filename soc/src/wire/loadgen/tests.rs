@@ -334,3 +334,20 @@ fn read_counts_acknowledged_requests_and_write_checks_the_stream() {
     let bad = run(Operation::Write, Manner::BadWriter);
     assert_eq!(bad.phases[0].errors, 1, "{bad:?}");
 }
+
+#[test]
+fn a_guest_that_never_answers_ends_the_run_without_success() {
+    let config = LoadGenConfig { patience: SimTime::from_us(50_500), ..quick() };
+    let (mut generator, handle) = LoadGen::new(config).unwrap();
+    let mut now = SimTime::ZERO;
+    let mut asked = 0;
+    loop {
+        match generator.next(now) {
+            Next::Frame(_) => asked += 1,
+            Next::At(at) => now = at,
+            Next::Idle => break,
+        }
+    }
+    assert!(generator.finished() && !handle.report().passed());
+    assert_eq!((asked, now), (51, SimTime::from_us(51_000)));
+}
