@@ -1,13 +1,15 @@
 //! A boot: an image, the machine it runs on, and what comes out of it.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use sha2::{Digest as _, Sha256};
 use soc::End;
+use soc::symbols::Symbols;
 use soc::wire::loadgen::{LoadGenConfig, Report};
+use soc::wire::spec::{NetSpec, PeerSpec};
 
-use crate::capture::Buffer;
 use crate::error::Error;
 use crate::results::Machine;
 
@@ -32,9 +34,9 @@ pub struct Boot {
     pub label: String,
     /// Name of the image.
     pub name: String,
+    path: PathBuf,
     image: Vec<u8>,
     config: soc::Config,
-    load: Option<(LoadGenConfig, bool)>,
 }
 
 /// What a machine has left.
@@ -66,7 +68,7 @@ impl Boot {
             max_cycles: Some(TIME_LIMIT_S * CLOCK_HZ),
             ..soc::Config::default()
         };
-        Ok(Self { label, name: manifest.name().to_owned(), image: image.bytes, config, load: None })
+        Ok(Self { label, name: manifest.name().to_owned(), path: image.path, image: image.bytes, config })
     }
 
     /// The same with a load generator on the wire; `captured` keeps the packets.
@@ -75,7 +77,8 @@ impl Boot {
     /// If the load generator refuses `load`.
     pub fn with_load(mut self, load: LoadGenConfig, captured: bool) -> Result<Self, Error> {
         load.check()?;
-        self.load = Some((load, captured));
+        let pcap = captured.then(|| self.path.with_extension("pcap"));
+        self.config.net = NetSpec { peer: Some(PeerSpec::LoadGen(load)), pcap, ..NetSpec::default() };
         Ok(self)
     }
 
@@ -96,10 +99,25 @@ pub fn run(boot: &Boot) -> Result<Run, Error> {
     machine.set_console(console.clone().sink());
     let outcome = machine.run();
     if let Some(end) = failure(outcome.end) {
-        eprint!("{}", console.text());
+        eprint!("{}", Symbols::of(&boot.image).expand(&console.text()));
         return Err(Error::Guest { label: boot.label.clone(), end });
     }
-    Ok(Run { label: boot.label.clone(), results: console.results(), report: None, capture: None })
+    Ok(Run {
+        label: boot.label.clone(),
+        results: console.results(),
+        report: machine.network_report(),
+        capture: boot.config.net.pcap.as_deref().map(take).transpose()?,
+    })
+}
+
+/// Reads a file and removes it.
+fn take(path: &Path) -> Result<Vec<u8>, Error> {
+    let read = || {
+        let bytes = std::fs::read(path)?;
+        std::fs::remove_file(path)?;
+        Ok(bytes)
+    };
+    read().map_err(|source| Error::Capture { path: path.to_owned(), source })
 }
 
 /// What is wrong with this end, if anything is.

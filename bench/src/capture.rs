@@ -4,38 +4,12 @@
 //! seconds after the last frame of the one before. Machines stand in the order of the jobs, and the file is the same for
 //! any number of threads.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 /// Length of the header of a pcap file (libpcap, pcap-savefile(5)).
 const FILE_HEADER: usize = 24;
 /// Length of the header of a record: seconds, fraction, bytes kept, bytes of the frame; four little-endian words.
 const RECORD_HEADER: usize = 16;
 /// Captures begin at multiples of this.
 const BOUNDARY_S: u32 = 10;
-
-/// Where a machine writes its capture; clones share the bytes.
-#[derive(Clone, Debug, Default)]
-pub struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl Buffer {
-    /// What has been written.
-    pub fn take(&self) -> Vec<u8> {
-        // Writing to a vector does not panic half-way.
-        std::mem::take(&mut self.0.lock().expect("no writer panicked"))
-    }
-}
-
-impl Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no writer panicked").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 /// One file with the records of all `captures`, which `soc` has written.
 ///
@@ -82,13 +56,5 @@ mod tests {
         assert_eq!(joined, capture(&[(1, 1), (10_500, 2), (30_007, 3)]));
         assert_eq!(join(&[capture(&[(1, 1)])]), capture(&[(1, 1)]));
         assert!(join(&[]).is_empty());
-    }
-
-    #[test]
-    fn clones_of_a_buffer_share_its_bytes() {
-        let buffer = Buffer::default();
-        buffer.clone().write_all(b"abc").unwrap();
-        assert_eq!(buffer.take(), b"abc");
-        assert!(buffer.take().is_empty());
     }
 }

@@ -1,5 +1,7 @@
 //! Why there are no results. Each is one line; what the guest said on its console comes before it.
 
+use std::path::PathBuf;
+
 use crate::figure::FigureError;
 use crate::results::WriteError;
 
@@ -30,6 +32,14 @@ pub enum Error {
         label: String,
         /// What is missing or wrong.
         reason: String,
+    },
+    /// The packets that a machine has written are gone.
+    #[error("cannot read {}: {source}", path.display())]
+    Capture {
+        /// The machine's own capture file.
+        path: PathBuf,
+        /// What the host said.
+        source: std::io::Error,
     },
     /// A file could not be written.
     #[error(transparent)]

@@ -390,7 +390,7 @@ mod tests {
         let text = table(&points).render(table::Colour::Off);
         let row: Vec<_> =
             text.lines().find(|line| line.trim_start().starts_with('4')).unwrap().split_whitespace().collect();
-        assert_eq!(row, ["4", "2", "000", "3", "000", "0.50", "1.50", "8", "000", "2", "000", "0.50", "0.25"]);
+        assert_eq!(row, ["4", "2", "000", "3", "000", "0.500", "1.50", "8", "000", "2", "000", "0.500", "0.25"]);
         assert!(text.contains("published"));
     }
 

@@ -29,6 +29,9 @@ use crate::table::{self, Table};
 /// Connections open at a time, of the published figure.
 pub const CONNECTIONS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
+/// Connections that the server program has places for at least: the same program at each point of the figure.
+const PLACES: u32 = 32;
+
 /// How the server program reaches the network server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Transport {
@@ -142,8 +145,10 @@ impl Spec {
         manifest.set("machine.harts", &self.harts.to_string())?;
         manifest.set("program.echo-server.hart", &(self.harts - 1).to_string())?;
         manifest.set("channel.net.transport", self.transport.name())?;
-        let most = self.connections.iter().max().copied().unwrap_or(1);
-        manifest.set("program.echo-server.args.connections", &format!("\"{most}\""))?;
+        // As many places as the largest point needs; over an endpoint each is a thread.
+        let places = self.connections.iter().max().copied().unwrap_or(1).max(PLACES);
+        manifest.set("program.echo-server.args.connections", &format!("\"{places}\""))?;
+        manifest.set("program.echo-server.threads", &places.to_string())?;
         Ok(manifest)
     }
 

@@ -156,6 +156,8 @@ fn line(cells: &[String], columns: &[Column]) -> String {
 /// `value` for a table: three significant digits below a hundred, whole above, thousands set apart by a blank.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
+        0.0 => 0,
+        size if size < 0.9995 => 3,
         size if size < 9.995 => 2,
         size if size < 99.95 => 1,
         _ => 0,
@@ -193,7 +195,9 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_grouped() {
-        assert_eq!(number(0.0), "0.00");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(0.0314), "0.031");
+        assert_eq!(number(0.9996), "1.00");
         assert_eq!(number(9.994), "9.99");
         assert_eq!(number(12.34), "12.3");
         assert_eq!(number(1414.4), "1 414");
