@@ -146,7 +146,8 @@ impl Run {
         machine.set_console(move |bytes| print_console(&console_symbols, bytes));
         let outcome = machine.run();
         self.report(&machine, &outcome, &symbols);
-        Ok(outcome.exit_code())
+        let refuted = machine.network_report().is_some_and(|report| !report.passed());
+        Ok(if outcome.end == End::PeerDone && refuted { 1 } else { outcome.exit_code() })
     }
 
     fn machine(&self, defaults: &MachineDefaults) -> Result<Machine, String> {
@@ -245,7 +246,9 @@ fn print_network(report: &Report) {
             phase.errors
         );
     }
-    if report.finished.is_none() {
+    if report.guest_ready.is_none() {
+        eprintln!("net: the guest never answered the load generator");
+    } else if report.finished.is_none() {
         eprintln!("net: the load generator had not finished");
     }
 }
