@@ -58,8 +58,8 @@ impl Boot {
     /// # Errors
     /// If it cannot be built.
     pub fn new(label: String, manifest: &images::Manifest, harts: u32) -> Result<Self, Error> {
-        let mut options = images::Options { out: None, quiet: true, progress: &mut |_| () };
-        let image = images::build(manifest, &mut options)?;
+        let options = images::Options { out: None, quiet: true, progress: &mut |_| () };
+        let image = images::build(manifest, &options)?;
         let config = soc::Config {
             harts: harts as usize,
             memory_bytes: image.machine.memory.0,

@@ -129,7 +129,7 @@ impl Chart {
             if line.dashed {
                 let style = colour.stroke_width(1);
                 chart.draw_series(DashedLineSeries::new(points, 5, 4, style))?;
-                legend.draw(&DashedPathElement::new(sample.into_iter(), 5, 4, style))?;
+                legend.draw(&DashedPathElement::new(sample, 5, 4, style))?;
             } else {
                 let style = colour.stroke_width(3);
                 chart.draw_series(LineSeries::new(points.clone(), style))?;
