@@ -212,3 +212,101 @@ fn write(loads: &[Load], parts: &Parts) -> Vec<u8> {
 fn fits(condition: bool, message: impl FnOnce() -> String) -> Result<()> {
     if condition { Ok(()) } else { Err(Error::DoesNotFit(message())) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Load as Segment, code, elf as sample};
+    use object::{Object, ObjectSection, ObjectSegment};
+    use std::path::Path;
+
+    /// A kernel of one page: a boot header that says it needs 3 MiB.
+    fn kernel() -> Blob {
+        let mut content = vec![0x13; 4096];
+        content[offset::MAGIC..][..8].copy_from_slice(&image::MAGIC.to_le_bytes());
+        content[offset::VERSION..][..4].copy_from_slice(&image::VERSION.to_le_bytes());
+        content[offset::KERNEL_SIZE..][..8].copy_from_slice(&(3u64 << 20).to_le_bytes());
+        let load = Segment { physical_address: image::KERNEL_PADDR, ..code(image::KERNEL_VADDR, content) };
+        blob("kernel", &sample(image::KERNEL_VADDR, &[load]))
+    }
+
+    fn blob(name: &str, elf: &[u8]) -> Blob {
+        Blob::parse(Path::new(name), elf.to_vec()).unwrap()
+    }
+
+    fn root() -> Program {
+        let data = Segment { size: 8192, flags: e::PF_R | e::PF_W, ..code(0x1_2000, vec![5; 16]) };
+        Program::parse(Path::new("root"), sample(0x1_0010, &[code(0x1_0000, vec![9; 64]), data])).unwrap()
+    }
+
+    /// What the tests change.
+    struct Given {
+        firmware: Blob,
+        kernel: Blob,
+        machine: Machine,
+        program_memory: u64,
+    }
+
+    fn image_of(change: impl FnOnce(&mut Given)) -> Result<Vec<u8>> {
+        let mut given = Given {
+            firmware: blob("firmware", &sample(RAM, &[code(RAM, vec![3; 100])])),
+            kernel: kernel(),
+            machine: Machine { harts: 2, memory: Size(64 << 20) },
+            program_memory: 0,
+        };
+        change(&mut given);
+        assemble(&Parts {
+            firmware: Some(&given.firmware),
+            kernel: &given.kernel,
+            root: &root(),
+            archive: None,
+            config: &Kernel::default(),
+            labels: Table::Smp,
+            root_slots: 20_000,
+            machine: &given.machine,
+            program_memory: given.program_memory,
+            symbols: vec![("kernel", &given.kernel.elf)],
+        })
+    }
+
+    #[test]
+    fn pieces_lie_where_the_header_says() {
+        let image = image_of(|_| ()).unwrap();
+        let file = object::File::parse(&*image).unwrap();
+        let at: Vec<_> = file.segments().map(|segment| (segment.address(), segment.size())).collect();
+        // The kernel ends at 0x8050_0000, so the root task is at the next 2 MiB boundary; it has four pages.
+        assert_eq!(at, [(RAM, 100), (0x8020_0000, 3 << 20), (0x8060_0000, 0x4000)]);
+
+        let kernel = file.segments().nth(1).unwrap().data().unwrap();
+        let word = |at: usize| u64::from_le_bytes(kernel[at..at + 8].try_into().unwrap());
+        assert_eq!((word(offset::ROOT_START), word(offset::ROOT_END)), (0x8060_0000, 0x8060_4000));
+        assert_eq!((word(offset::ROOT_PV_OFFSET), word(offset::ROOT_ENTRY)), (0x8060_0000 - 0x1_0000, 0x1_0010));
+        let flags = word(offset::VERSION) >> 32;
+        assert_eq!(flags as u32, image::FLAG_FASTPATH | image::FLAG_PRINTING);
+        assert_eq!(word(offset::LABEL_TABLE), 1 | 15 << 32);
+
+        let root = file.segments().nth(2).unwrap().data().unwrap();
+        assert_eq!((root[63], root[64], root[0x2000], root[0x2010]), (9, 0, 5, 0));
+        let machine = file.section_by_name(".wakeline.machine").unwrap().data().unwrap();
+        assert_eq!(machine, b"harts = 2\nmemory = \"64M\"\n");
+        assert!(file.section_by_name(".wakeline.elf.kernel").is_some());
+    }
+
+    #[test]
+    fn equal_parts_give_equal_bytes() {
+        assert_eq!(image_of(|_| ()).unwrap(), image_of(|_| ()).unwrap());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let said = |result: Result<Vec<u8>>| result.unwrap_err().to_string();
+        let small = said(image_of(|given| given.machine.memory = Size(6 << 20)));
+        assert_eq!(small, "the image needs 7M of memory, but machine.memory is 6M");
+        let much = said(image_of(|given| given.program_memory = 60 << 20));
+        assert!(much.starts_with("the system needs about 71M of memory, but machine.memory is 64M"), "{much}");
+        let large = blob("firmware", &sample(RAM, &[Segment { size: 3 << 20, ..code(RAM, vec![0; 4]) }]));
+        assert!(said(image_of(|given| given.firmware = large)).contains("at most 2M"));
+        let bare = blob("kernel", &sample(image::KERNEL_PADDR, &[code(image::KERNEL_PADDR, vec![0; 4096])]));
+        assert!(said(image_of(|given| given.kernel = bare)).contains("no boot header of this version"));
+    }
+}

@@ -31,7 +31,14 @@ impl Blob {
     /// # Errors
     /// If the file cannot be read or is no complete RV64 executable.
     pub fn load(path: &Path) -> Result<Self> {
-        let elf = fs::read(path).map_err(Error::io(path))?;
+        Self::parse(path, fs::read(path).map_err(Error::io(path))?)
+    }
+
+    /// Lays out a file that was read from `path`.
+    ///
+    /// # Errors
+    /// If it is no complete RV64 executable.
+    pub fn parse(path: &Path, elf: Vec<u8>) -> Result<Self> {
         let (start, content, size) = layout(&elf).map_err(|reason| Error::Elf { path: path.into(), reason })?;
         Ok(Self { path: path.into(), elf, start, content, size })
     }

@@ -9,6 +9,8 @@ pub mod guest;
 pub mod manifest;
 mod plan;
 mod program;
+#[cfg(test)]
+mod sample;
 mod size;
 mod tree;
 

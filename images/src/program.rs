@@ -150,3 +150,63 @@ fn segment(header: &ProgramHeader64<Le>, bytes: &[u8]) -> std::result::Result<Se
 fn require(condition: bool, reason: &str) -> std::result::Result<(), String> {
     if condition { Ok(()) } else { Err(reason.into()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Load, code, elf as sample};
+
+    fn parse(bytes: Vec<u8>) -> std::result::Result<Program, String> {
+        Program::parse(Path::new("guest"), bytes).map_err(|error| error.to_string())
+    }
+
+    /// Code at 0x1_0100 and data at 0x1_2800, which grows from 8 bytes to a page.
+    fn good() -> Vec<u8> {
+        let data = Load { size: 4096, flags: elf::PF_R | elf::PF_W, ..code(0x1_2800, vec![7; 8]) };
+        sample(0x1_0100, &[code(0x1_0100, vec![1; 100]), data])
+    }
+
+    #[test]
+    fn a_program_is_laid_out_and_stripped() {
+        let program = parse(good()).unwrap();
+        assert_eq!((program.start(), program.end(), program.pages()), (0x1_0000, 0x1_3800, 3));
+        let memory = program.memory();
+        assert_eq!((memory.len(), memory[0xFF], memory[0x100], memory[0x2807], memory[0x2808]), (0x3800, 0, 1, 7, 0));
+        assert!(program.segments[1].write && !program.segments[1].execute);
+
+        let stripped = parse(program.stripped()).unwrap();
+        assert_eq!((stripped.memory(), stripped.segments), (memory, program.segments));
+    }
+
+    #[test]
+    fn unusable_files_are_refused_with_a_reason() {
+        let whole = good();
+        let cases = [
+            (Vec::new(), "the file is truncated or no ELF file"),
+            (b"#!/bin/sh\n".to_vec(), "the file is truncated or no ELF file"),
+            (whole[..40].to_vec(), "the file is truncated or no ELF file"),
+            (whole[..whole.len() - 1].to_vec(), "the file is truncated: a segment lies behind its end"),
+            (sample(0, &[]), "it has nothing to load"),
+            (sample(0x2_0000, &[code(0x1_0000, vec![0; 4])]), "its entry is not in executable memory"),
+            (
+                sample(0x1_0000, &[code(0x1_0000, vec![0; 4]), code(0x1_0800, vec![0; 4])]),
+                "two of its segments share a page",
+            ),
+            (sample(0, &[Load { size: 2, ..code(0, vec![0; 4]) }]), "a segment is larger in the file than in memory"),
+            (
+                sample(0, &[Load { size: u64::MAX, ..code(4096, vec![0; 4]) }]),
+                "a segment wraps around the address space",
+            ),
+        ];
+        for (bytes, expected) in cases {
+            let said = parse(bytes).unwrap_err();
+            assert!(
+                said.starts_with("guest: not a usable guest program: ") && said.contains(expected),
+                "{said} / {expected}"
+            );
+        }
+        let mut foreign = whole;
+        foreign[18] = 62;
+        assert!(parse(foreign).unwrap_err().contains("it is not for RISC-V"));
+    }
+}

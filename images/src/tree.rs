@@ -171,3 +171,145 @@ fn document(root: Builder) -> Vec<u8> {
     tree.root = root.0;
     tree.to_dtb()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+    use dtoolkit::fdt::Fdt;
+    use dtoolkit::fdt_mut::FdtMut;
+    use std::path::Path;
+    use userlib::Env;
+    use userlib::cap::{CPtr, Cap};
+    use userlib::env::{Region, Role, Slots, Transport as EnvTransport};
+    use userlib::tree as read;
+
+    const SYSTEM: &str = r#"
+        [machine]
+        harts = 2
+        [program.client]
+        package = "apps"
+        bin = "hello"
+        priority = 10
+        hart = 1
+        threads = 2
+        heap = "2M"
+        args = { count = "12", word = "a b" }
+        [program.server]
+        package = "apps"
+        bin = "hello"
+        priority = 20
+        devices = ["x,nic", "x,timer"]
+        dma = "4M"
+        on-fault = "continue"
+        [channel.calls]
+        client = "client"
+        server = "server"
+        transport = "sync"
+        arena = "8K"
+        [channel.rings]
+        client = "client"
+        server = "server"
+        entries = 64
+        arena = "16K"
+    "#;
+
+    fn plan() -> Plan {
+        Plan::new(&Manifest::parse("t".into(), Path::new("t.toml"), SYSTEM.into()).unwrap().system().unwrap()).unwrap()
+    }
+
+    /// What the root task does to an environment.
+    fn completed(plan: &Plan, index: usize) -> Env {
+        let mut tree = FdtMut::new(environment(plan, &plan.programs[index])).unwrap();
+        tree.root_mut().add_property("timebase-frequency", 10_000_000u32).unwrap();
+        tree.root_mut().add_property("harts", 2u32).unwrap();
+        tree.root_mut().add_property("user-interrupts", [0u8; 0]).unwrap();
+        for device in 0..plan.programs[index].devices.len() {
+            let mut node = tree.find_node_mut(&format!("/devices/device@{device}")).unwrap();
+            node.add_property("reg", [0u32, 0x7000_0000 + device as u32, 0, 0x1000]).unwrap();
+            node.add_property("irq-slots", [18u32, 19]).unwrap();
+            node.add_property("irq-bits", [63u32, 62]).unwrap();
+            node.add_property("local-mac-address", [2u8, 0, 0, 0, 0, 1]).unwrap();
+        }
+        Env::new(tree.data_mut().to_vec().leak()).unwrap()
+    }
+
+    #[test]
+    fn a_client_reads_what_the_manifest_says() {
+        let env = completed(&plan(), 0);
+        assert_eq!((env.name(), env.hart(), env.threads(), env.harts()), ("client", 1, 2, 2));
+        assert_eq!((env.arg("count"), env.arg("word"), env.arg("none")), (Some("12"), Some("a b"), None));
+        assert_eq!((env.arg_or("count", 1u32), env.arg_or("none", 7u8)), (12, 7));
+        assert_eq!(env.heap(), Region { address: 0x6000_0000, size: 2 << 20 });
+        assert!(env.user_interrupts() && env.dma().is_none() && env.devices().next().is_none());
+
+        let channels: Vec<_> = env.channels().collect();
+        assert_eq!(channels.len(), 2);
+        let calls = env.channel("calls").unwrap();
+        assert_eq!((calls.index, calls.role, calls.arena.size), (0, Role::Client, 8 << 10));
+        let EnvTransport::Sync { endpoint } = calls.transport else { panic!("{calls:?}") };
+        assert_eq!(endpoint.cptr(), CPtr(17));
+        let EnvTransport::Async { vector, peer, entries, ring } = env.channel("rings").unwrap().transport else {
+            panic!()
+        };
+        assert_eq!((vector, peer.cptr(), entries), (0, CPtr(18), 64));
+        assert_eq!(ring.size, 0x200 + 2 * 64 * 64 + 0xE00);
+    }
+
+    #[test]
+    fn a_driver_reads_what_the_root_task_adds() {
+        let env = completed(&plan(), 1);
+        let devices: Vec<_> = env.devices().map(|device| device.compatible).collect();
+        assert_eq!(devices, ["x,nic", "x,timer"]);
+        let nic = env.device("x,nic").unwrap();
+        assert_eq!(nic.registers, Region { address: 0x7000_0000, size: 0x1000 });
+        assert_eq!(nic.property("local-mac-address"), Some(&[2, 0, 0, 0, 0, 1][..]));
+        let interrupts: Vec<_> =
+            nic.interrupts().map(|interrupt| (interrupt.handler.cptr().0, interrupt.bit)).collect();
+        assert_eq!(interrupts, [(18, 63), (19, 62)]);
+        let dma = env.dma().unwrap();
+        assert_eq!((dma.region.size, dma.frames.count), (4 << 20, 2));
+        let EnvTransport::Sync { endpoint } = env.channel("calls").unwrap().transport else { panic!() };
+        assert_eq!(endpoint.cptr(), CPtr(6));
+        assert_eq!(env.reply_slots().count, 64);
+        assert_ne!(env.reply_slots(), Slots::default());
+    }
+
+    #[test]
+    fn an_environment_that_nobody_completed_is_refused() {
+        let plan = plan();
+        let tree = environment(&plan, &plan.programs[0]);
+        assert_eq!(Env::new(tree.leak()).unwrap_err(), userlib::env::EnvError::Property("harts"));
+        assert_eq!(Env::new(b"no tree").unwrap_err(), userlib::env::EnvError::NotATree);
+    }
+
+    #[test]
+    fn the_root_task_reads_the_same_plan() {
+        let plan = plan();
+        let segment = Segment {
+            memory: Range { start: 0x1_0318, size: 0x2000 },
+            file: Range { start: 0x318, size: 0x1800 },
+            write: false,
+            execute: true,
+        };
+        let program = Program { path: "p".into(), bytes: Vec::new(), entry: 0x1_0318, segments: vec![segment] };
+        let tree: &'static [u8] = system(&plan, &[program.clone(), program]).leak();
+        let tree = Fdt::new(tree).unwrap();
+        let server = tree.find_node("/programs/server").unwrap();
+        assert_eq!(read::pair(&server, "dma").unwrap(), [0x7800_0000, 4 << 20]);
+        assert_eq!(read::long(&server, "entry").unwrap(), 0x1_0318);
+        assert!(
+            read::flag(&server, "serves")
+                && read::flag(&server, "doorbell")
+                && read::flag(&server, "on-fault-continue")
+        );
+        assert!(!read::flag(&server, "main"));
+        let segment = tree.find_node("/programs/client/segments/segment@0").unwrap();
+        assert_eq!(read::pair(&segment, "file").unwrap(), [0x318, 0x1800]);
+        assert!(read::flag(&segment, "execute") && !read::flag(&segment, "write"));
+        let device = tree.find_node("/programs/server/devices/device@1").unwrap();
+        assert_eq!(read::number::<u32>(&device, "first-bit").unwrap(), 59);
+        let end = tree.find_node("/channels/rings/server").unwrap();
+        assert_eq!(read::text(&end, "program").unwrap(), "server");
+    }
+}
