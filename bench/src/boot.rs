@@ -58,7 +58,7 @@ impl Boot {
     /// # Errors
     /// If it cannot be built.
     pub fn new(label: String, manifest: &images::Manifest, harts: u32) -> Result<Self, Error> {
-        let options = images::Options { out: None, quiet: true, progress: &mut |_| () };
+        let options = images::Options { out: None, quiet: true, progress: &|_| () };
         let image = images::build(manifest, &options)?;
         let config = soc::Config {
             harts: harts as usize,

@@ -1,5 +1,6 @@
 //! A run of the harness: the images of all points, the machines, then tables, records and figures.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -92,6 +93,10 @@ impl Job {
 /// # Errors
 /// The first failure, with what the guest said.
 pub fn run(options: &Options) -> Result<(), Error> {
+    if let Some(path) = &options.pcap {
+        // Before minutes of work, not after them.
+        results::write_file(path, &[])?;
+    }
     let measured = measure(options.ipc.as_ref(), options.socket.as_ref(), options.pcap.is_some())?;
     let summary = summary(&measured);
     let prefix = if options.quick { "quick-" } else { "" };
@@ -106,10 +111,12 @@ pub fn run(options: &Options) -> Result<(), Error> {
     if options.figures {
         written.extend(draw(&measured)?);
     }
-    match options.output {
-        Output::Json => print!("{}", summary.to_json()),
-        Output::Tables => print_tables(&measured, &written),
-    }
+    let text = match options.output {
+        Output::Json => summary.to_json(),
+        Output::Tables => tables(&measured, &written),
+    };
+    // A closed pipe (`| head`) is nobody's mistake, and the results are in their files.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
@@ -204,17 +211,20 @@ fn draw(measured: &Measured) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn print_tables(measured: &Measured, written: &[PathBuf]) {
+/// What a person is shown.
+fn tables(measured: &Measured, written: &[PathBuf]) -> String {
     let colour = Colour::of_stdout();
+    let mut text = String::new();
     if !measured.ipc.is_empty() {
-        println!("{}", ipc::table(&measured.ipc).render(colour));
+        text += &format!("{}\n", ipc::table(&measured.ipc).render(colour));
     }
     if !measured.socket.is_empty() {
-        println!("{}", socket::table(&measured.socket).render(colour));
+        text += &format!("{}\n", socket::table(&measured.socket).render(colour));
     }
     for file in written {
-        println!("wrote {}", file.strip_prefix(tree()).unwrap_or(file).display());
+        text += &format!("wrote {}\n", file.strip_prefix(tree()).unwrap_or(file).display());
     }
+    text
 }
 
 /// The root of the source tree.
