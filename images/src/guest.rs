@@ -11,12 +11,11 @@ use std::process::{Command, Stdio};
 /// Target of all guest code.
 const TARGET: &str = "riscv64imac-unknown-none-elf";
 
-/// A binary of a package.
-pub type Target<'a> = (&'a str, &'a str);
-
 /// The workspace that the guest programs come from.
 pub struct Workspace {
     metadata: Metadata,
+    /// Packages and binaries that this has built.
+    built: BTreeSet<(String, String)>,
 }
 
 impl Workspace {
@@ -27,7 +26,8 @@ impl Workspace {
     pub fn open() -> Result<Self> {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec();
-        Ok(Self { metadata: metadata.map_err(|error| Error::Metadata(error.to_string()))? })
+        let metadata = metadata.map_err(|error| Error::Metadata(error.to_string()))?;
+        Ok(Self { metadata, built: BTreeSet::new() })
     }
 
     /// Checks that the package and the binary of every program exist.
@@ -63,17 +63,24 @@ impl Workspace {
         self.target().join("guest").join(TARGET).join("release").join(name)
     }
 
-    /// Builds binaries for the guest. Cargo's messages go to stderr, unless `quiet` and there is nothing wrong.
+    /// Builds binaries of one package for the guest, if this has not been done. Cargo's messages go to stderr, unless `quiet` and
+    /// there is nothing wrong.
+    ///
+    /// One call of cargo per package: within a call cargo unites the features that its packages ask of a dependency, so a kernel
+    /// would get what a program with a heap asks for, and a binary would depend on what else is built beside it.
     ///
     /// # Errors
     /// If one does not compile.
-    pub fn build(&self, targets: &BTreeSet<Target>, quiet: bool) -> Result<()> {
-        let packages: BTreeSet<&str> = targets.iter().map(|(package, _)| *package).collect();
+    pub fn build(&mut self, package: &str, bins: &BTreeSet<&str>, quiet: bool) -> Result<()> {
+        let missing = |bin: &&&str| !self.built.contains(&(package.to_owned(), (**bin).to_owned()));
+        let bins: Vec<&str> = bins.iter().filter(missing).copied().collect();
+        if bins.is_empty() {
+            return Ok(());
+        }
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&self.metadata.workspace_root);
         cargo.args(["build", "--release", "--target", TARGET, "--target-dir"]).arg(self.target().join("guest"));
-        cargo.args(packages.iter().flat_map(|package| ["-p", package]));
-        cargo.args(targets.iter().flat_map(|(_, bin)| ["--bin", bin]));
+        cargo.args(["-p", package]).args(bins.iter().flat_map(|bin| ["--bin", bin]));
         if quiet {
             cargo.arg("--quiet");
         }
@@ -81,7 +88,11 @@ impl Workspace {
         cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", self.flags().join("\x1f"));
         cargo.stdin(Stdio::null()).stdout(Stdio::null());
         let status = cargo.status().map_err(|error| Error::GuestBuild(error.to_string()))?;
-        if status.success() { Ok(()) } else { Err(Error::GuestBuild(status.to_string())) }
+        if !status.success() {
+            return Err(Error::GuestBuild(status.to_string()));
+        }
+        self.built.extend(bins.into_iter().map(|bin| (package.to_owned(), bin.to_owned())));
+        Ok(())
     }
 
     /// Compiler flags of guest code: frame pointers for backtraces, and no path of this machine in the binaries, so that the same

@@ -21,18 +21,18 @@ pub use size::Size;
 use abi::label::Table;
 use assemble::{Parts, assemble};
 use blob::Blob;
-use guest::{Target, Workspace};
-use manifest::{Kernel, Machine};
-use plan::Plan;
+use guest::Workspace;
+use manifest::{Kernel, Machine, System};
+use plan::{Plan, ProgramPlan};
 use program::Program;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The packages that every image has beside its programs.
-const FIRMWARE: Target = ("firmware", "firmware");
-const KERNEL: Target = ("kernel", "kernel");
-const ROOT: Target = ("apps", "root");
+/// Package and binary of what every image has beside its programs.
+const FIRMWARE: (&str, &str) = ("firmware", "firmware");
+const KERNEL: (&str, &str) = ("kernel", "kernel");
+const ROOT: (&str, &str) = ("apps", "root");
 
 /// How to build.
 pub struct Options<'a> {
@@ -55,91 +55,130 @@ pub struct Image {
     pub machine: Machine,
 }
 
-/// Builds the image of a manifest: guest programs by cargo, everything else here. Equal sources and manifest give equal bytes.
+/// Builds images. Several images through one builder call cargo only for what none of them has needed before.
+pub struct Builder {
+    workspace: Workspace,
+}
+
+impl Builder {
+    /// A builder for the workspace of this crate.
+    ///
+    /// # Errors
+    /// If cargo cannot list its packages.
+    pub fn new() -> Result<Self> {
+        Ok(Self { workspace: Workspace::open()? })
+    }
+
+    /// Checks a manifest without building: its form, its sense, and that its packages and binaries exist.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self, manifest: &Manifest) -> Result<()> {
+        self.plan(manifest).map(drop)
+    }
+
+    fn plan(&self, manifest: &Manifest) -> Result<(System, Plan)> {
+        let system = manifest.system()?;
+        self.workspace.check(manifest, &system)?;
+        let plan =
+            Plan::new(&system).map_err(|(key, message)| Error::Manifest { place: manifest.place(&key), message })?;
+        Ok((system, plan))
+    }
+
+    /// Builds the image of a manifest: guest programs by cargo, everything else here. Equal sources and manifest give equal bytes.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the manifest, the programs or their fit.
+    pub fn build(&mut self, manifest: &Manifest, options: &Options) -> Result<Image> {
+        let (system, plan) = self.plan(manifest)?;
+        let mut packages = BTreeMap::from([(ROOT.0, BTreeSet::from([ROOT.1]))]);
+        for ProgramPlan { target: (package, bin), .. } in &plan.programs {
+            packages.entry(package).or_default().insert(bin);
+        }
+        let (firmware, kernel) = self.base(options)?;
+        for (package, bins) in packages {
+            (options.progress)(&format!("building {package}"));
+            self.workspace.build(package, &bins, options.quiet)?;
+        }
+
+        (options.progress)("assembling the image");
+        let root = Program::load(&self.workspace.binary(ROOT.1))?;
+        let programs = plan.programs.iter().map(|program| user_program(&self.workspace.binary(&program.target.1)));
+        let programs = programs.collect::<Result<Vec<_>>>()?;
+        let archive = boot_archive(&plan, &programs);
+        let mut symbols = vec![("firmware", &firmware.elf[..]), ("kernel", &kernel.elf[..]), ("root", &root.bytes[..])];
+        symbols.extend(
+            plan.programs.iter().zip(&programs).map(|(plan, program)| (plan.name.as_str(), &program.bytes[..])),
+        );
+        let code: u64 = programs.iter().map(|program| program.pages() * plan::PAGE).sum();
+        let bytes = assemble(&Parts {
+            firmware: Some(&firmware),
+            kernel: &kernel,
+            root: &root,
+            archive: Some(&archive),
+            config: &system.kernel,
+            labels: Table::Smp,
+            root_slots: plan.root_slots() + code / plan::PAGE,
+            machine: &system.machine,
+            program_memory: plan.memory() + code,
+            symbols,
+        })?;
+        self.write(bytes, manifest.name(), system.machine, options)
+    }
+
+    /// Builds an image around a foreign seL4 root task, such as one linked against libsel4: no archive, no programs, only the kernel
+    /// below it.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn build_root_server(&mut self, root: &Path, labels: Table, options: &Options) -> Result<Image> {
+        let root = Program::load(root)?;
+        let (firmware, kernel) = self.base(options)?;
+        let (config, machine) = (Kernel::default(), Machine::default());
+        let bytes = assemble(&Parts {
+            firmware: Some(&firmware),
+            kernel: &kernel,
+            root: &root,
+            archive: None,
+            config: &config,
+            labels,
+            root_slots: 0,
+            machine: &machine,
+            program_memory: 0,
+            symbols: vec![("firmware", &firmware.elf[..]), ("kernel", &kernel.elf[..]), ("root", &root.bytes[..])],
+        })?;
+        let name = root.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        self.write(bytes, &name, machine, options)
+    }
+
+    /// Firmware and kernel.
+    fn base(&mut self, options: &Options) -> Result<(Blob, Blob)> {
+        [FIRMWARE, KERNEL].iter().try_for_each(|(package, bin)| {
+            (options.progress)(&format!("building {package}"));
+            self.workspace.build(package, &BTreeSet::from([*bin]), options.quiet)
+        })?;
+        Ok((Blob::load(&self.workspace.binary(FIRMWARE.1))?, Blob::load(&self.workspace.binary(KERNEL.1))?))
+    }
+
+    fn write(&self, bytes: Vec<u8>, name: &str, machine: Machine, options: &Options) -> Result<Image> {
+        let path = match &options.out {
+            Some(path) => path.clone(),
+            None => self.workspace.target().join("images").join(format!("{name}.elf")),
+        };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        }
+        fs::write(&path, &bytes).map_err(Error::io(&path))?;
+        Ok(Image { bytes, path, machine })
+    }
+}
+
+/// Builds one image: [`Builder::build`].
 ///
 /// # Errors
-/// The first thing that is wrong with the manifest, the programs or their fit.
+/// As there.
 pub fn build(manifest: &Manifest, options: &Options) -> Result<Image> {
-    let (system, workspace, plan) = check(manifest)?;
-
-    (options.progress)("building the guest programs");
-    // Two calls, because cargo unites the features of what it builds at once, and a kernel has no heap.
-    workspace.build(&BTreeSet::from([FIRMWARE, KERNEL]), options.quiet)?;
-    let targets = plan.programs.iter().map(|program| (program.target.0.as_str(), program.target.1.as_str()));
-    workspace.build(&targets.chain([ROOT]).collect(), options.quiet)?;
-
-    (options.progress)("assembling the image");
-    let firmware = Blob::load(&workspace.binary(FIRMWARE.1))?;
-    let kernel = Blob::load(&workspace.binary(KERNEL.1))?;
-    let root = Program::load(&workspace.binary(ROOT.1))?;
-    let programs = plan
-        .programs
-        .iter()
-        .map(|program| user_program(&workspace.binary(&program.target.1)))
-        .collect::<Result<Vec<_>>>()?;
-
-    let archive = boot_archive(&plan, &programs);
-    let mut symbols = vec![("firmware", &firmware.elf[..]), ("kernel", &kernel.elf[..]), ("root", &root.bytes[..])];
-    symbols.extend(plan.programs.iter().zip(&programs).map(|(plan, program)| (plan.name.as_str(), &program.bytes[..])));
-    let code: u64 = programs.iter().map(|program| program.pages() * plan::PAGE).sum();
-    let bytes = assemble(&Parts {
-        firmware: Some(&firmware),
-        kernel: &kernel,
-        root: &root,
-        archive: Some(&archive),
-        config: &system.kernel,
-        labels: Table::Smp,
-        root_slots: plan.root_slots() + code / plan::PAGE,
-        machine: &system.machine,
-        program_memory: plan.memory() + code,
-        symbols,
-    })?;
-    write(bytes, &workspace, manifest.name(), system.machine, options)
-}
-
-/// Builds an image around a foreign seL4 root task, such as one linked against libsel4: no archive, no programs, only the kernel
-/// below it.
-///
-/// # Errors
-/// As [`build`].
-pub fn build_root_server(root: &Path, labels: Table, options: &Options) -> Result<Image> {
-    let workspace = Workspace::open()?;
-    (options.progress)("building firmware and kernel");
-    workspace.build(&BTreeSet::from([FIRMWARE, KERNEL]), options.quiet)?;
-    let firmware = Blob::load(&workspace.binary(FIRMWARE.1))?;
-    let kernel = Blob::load(&workspace.binary(KERNEL.1))?;
-    let root = Program::load(root)?;
-    let (config, machine) = (Kernel::default(), Machine::default());
-    let bytes = assemble(&Parts {
-        firmware: Some(&firmware),
-        kernel: &kernel,
-        root: &root,
-        archive: None,
-        config: &config,
-        labels,
-        root_slots: 1 << 12,
-        machine: &machine,
-        program_memory: 0,
-        symbols: vec![("firmware", &firmware.elf[..]), ("kernel", &kernel.elf[..]), ("root", &root.bytes[..])],
-    })?;
-    let name = root.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    write(bytes, &workspace, &name, machine, options)
-}
-
-/// Checks a manifest without building: its form, its sense, and that its packages and binaries exist.
-///
-/// # Errors
-/// The first thing that is wrong.
-pub fn verify(manifest: &Manifest) -> Result<()> {
-    check(manifest).map(drop)
-}
-
-fn check(manifest: &Manifest) -> Result<(manifest::System, Workspace, Plan)> {
-    let system = manifest.system()?;
-    let workspace = Workspace::open()?;
-    workspace.check(manifest, &system)?;
-    let plan = Plan::new(&system).map_err(|(key, message)| Error::Manifest { place: manifest.place(&key), message })?;
-    Ok((system, workspace, plan))
+    Builder::new()?.build(manifest, options)
 }
 
 /// Loads a program and checks that its addresses are those that the plan leaves to images.
@@ -165,16 +204,4 @@ fn boot_archive(plan: &Plan, programs: &[Program]) -> Vec<u8> {
         members.push((format!("{}.env.dtb", plan_of.name), tree::environment(plan, plan_of)));
     }
     cpio::archive(members.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
-}
-
-fn write(bytes: Vec<u8>, workspace: &Workspace, name: &str, machine: Machine, options: &Options) -> Result<Image> {
-    let path = match &options.out {
-        Some(path) => path.clone(),
-        None => workspace.target().join("images").join(format!("{name}.elf")),
-    };
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
-    }
-    fs::write(&path, &bytes).map_err(Error::io(&path))?;
-    Ok(Image { bytes, path, machine })
 }

@@ -1,7 +1,7 @@
 //! `images`: list, check, build and run the systems of this tree.
 
 use clap::{Parser, Subcommand};
-use images::{Error, Image, Manifest, Options};
+use images::{Builder, Error, Image, Manifest, Options};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,13 +91,13 @@ fn perform(action: &Action) -> Result<ExitCode, Error> {
     match action {
         Action::List => images::manifest::names()?.iter().for_each(|name| println!("{name}")),
         Action::Check(system) => {
-            images::verify(&system.load()?)?;
+            Builder::new()?.check(&system.load()?)?;
             println!("{} is good", system.manifest);
         }
         Action::Build { system, out } => report(&images::build(&system.load()?, &options(out))?),
         Action::RootServer { file, out, up } => {
             let labels = if *up { abi::label::Table::Up } else { abi::label::Table::Smp };
-            report(&images::build_root_server(file, labels, &options(out))?);
+            report(&Builder::new()?.build_root_server(file, labels, &options(out))?);
         }
         Action::Run { system, soc } => {
             let image = images::build(&system.load()?, &options(&None))?;

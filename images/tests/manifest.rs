@@ -25,7 +25,7 @@ arena = "64K"
 
 fn complaint(text: &str) -> Option<String> {
     let manifest = Manifest::parse("t".into(), Path::new("t.toml"), text.into());
-    let checked = manifest.and_then(|manifest| images::verify(&manifest));
+    let checked = manifest.and_then(|manifest| images::Builder::new()?.check(&manifest));
     checked.err().map(|error| error.to_string())
 }
 
@@ -130,7 +130,7 @@ fn an_unknown_manifest_is_answered_with_the_known_ones() {
 #[test]
 fn every_manifest_of_the_tree_is_good() {
     for name in images::manifest::names().unwrap() {
-        if let Err(error) = Manifest::named(&name).and_then(|manifest| images::verify(&manifest)) {
+        if let Err(error) = Manifest::named(&name).and_then(|manifest| images::Builder::new()?.check(&manifest)) {
             panic!("{error}");
         }
     }

@@ -66,7 +66,9 @@ fn interrupts(
     let [first_slot, room] = tree::pair(node, "slots")?;
     let first_bit: u32 = tree::number(node, "first-bit")?;
     let (mut slots, mut bits) = (Vec::new(), Vec::new());
-    slot::TCB.set_affinity(process.hart).step("moving to the hart of the interrupts")?;
+    if process.hart != 0 {
+        move_to(process.hart)?;
+    }
     for (index, &source) in (0..room as u32).zip(sources) {
         let bit = first_bit - index;
         let handler = memory.slot()?;
@@ -80,8 +82,15 @@ fn interrupts(
         slots.push(slot as u32);
         bits.push(bit);
     }
-    slot::TCB.set_affinity(0).step("moving back")?;
+    if process.hart != 0 {
+        move_to(0)?;
+    }
     Ok((slots, bits))
+}
+
+/// Moves the root task to a hart.
+fn move_to(hart: u64) -> Result<()> {
+    slot::TCB.set_affinity(hart).step("moving to the hart of the interrupts")
 }
 
 fn cells(numbers: &[u32]) -> Vec<u8> {

@@ -5,7 +5,7 @@ use crate::memory::{Memory, PAGE};
 use userlib::cap::{Attributes, CPtr, Code, Error, Frame, ObjectType, PageTable, Rights, VSpace, slot};
 
 /// Where the root task maps a frame for a moment; far from its image.
-const WINDOW: u64 = 0x40_0000_0000 / 4;
+const WINDOW: u64 = 64 << 30;
 /// Where the root task maps device registers for good.
 pub const DEVICES: u64 = WINDOW + (1 << 30);
 const MEGA_PAGE: u64 = 2 << 20;

@@ -1,0 +1,132 @@
+//! Systems that boot on the soc: what they print, how they end, and that they do so twice in the same way.
+
+use images::{Image, Manifest, Options};
+use soc::symbols::Symbols;
+use soc::{Config, End, Machine, Mode};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Far beyond what any of these systems needs: 30 s of simulated time.
+const MAX_CYCLES: u64 = 3_000_000_000;
+
+fn build(manifest: &Manifest) -> Image {
+    let options = Options { out: None, quiet: true, progress: &|_| () };
+    images::build(manifest, &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs an image to its end; returns how it ended and the console, with names for addresses.
+fn run(image: &Image, mode: Mode) -> (End, String) {
+    let config = Config {
+        harts: image.machine.harts,
+        memory_bytes: image.machine.memory.0,
+        mode,
+        max_cycles: Some(MAX_CYCLES),
+        ..Config::default()
+    };
+    let console = Rc::new(RefCell::new(Vec::new()));
+    let mut machine = Machine::new(config).unwrap_or_else(|error| panic!("{error}"));
+    machine.load_elf(&image.bytes).unwrap_or_else(|error| panic!("{error}"));
+    let sink = console.clone();
+    machine.set_console(move |bytes| sink.borrow_mut().extend_from_slice(bytes));
+    let end = machine.run().end;
+    let text = String::from_utf8_lossy(&console.borrow()).replace('\r', "");
+    (end, Symbols::of(&image.bytes).expand(&text))
+}
+
+/// Asserts that the lines stand in the text in this order, each as a part of a line.
+fn assert_lines(text: &str, expected: &[&str]) {
+    let mut rest = text.lines();
+    for line in expected {
+        assert!(rest.any(|candidate| candidate.contains(line)), "`{line}` is missing or out of order in:\n{text}");
+    }
+}
+
+#[test]
+fn hello_is_printed_and_the_machine_ends() {
+    let manifest = Manifest::named("hello").unwrap();
+    let image = build(&manifest);
+    let (end, text) = run(&image, Mode::Fast);
+    assert_lines(&text, &["hello: hello from hart 0, thread 0"]);
+    assert_eq!(end, End::Exit(0), "{text}");
+    assert_eq!(image.bytes, build(&manifest).bytes, "two builds of one manifest differ");
+    let timed = run(&image, Mode::Timed);
+    assert_eq!(timed, run(&image, Mode::Timed), "two runs of one image differ");
+    assert_lines(&timed.1, &["hello: hello from hart 0, thread 0"]);
+}
+
+#[test]
+fn every_thread_runs_main() {
+    let mut manifest = Manifest::named("hello").unwrap();
+    manifest.rename("hello-threads");
+    manifest.set("machine.harts", "2").unwrap();
+    manifest.set("program.hello.hart", "1").unwrap();
+    manifest.set("program.hello.threads", "3").unwrap();
+    let (end, text) = run(&build(&manifest), Mode::Fast);
+    assert_lines(&text, &["from hart 1, thread 0"]);
+    assert_eq!(end, End::Exit(0), "{text}");
+}
+
+#[test]
+fn servers_answer_over_rings_and_over_an_endpoint() {
+    let image = build(&Manifest::named("pair").unwrap());
+    for mode in [Mode::Fast, Mode::Timed] {
+        let (end, text) = run(&image, mode);
+        let expected = [
+            "asker: endpoint: 100 of 100 answers right over an endpoint",
+            "asker: rings: 100 of 100 answers right over rings",
+        ];
+        assert_lines(&text, &expected);
+        assert_eq!(end, End::Exit(0), "{text}");
+    }
+}
+
+#[test]
+fn an_intruder_is_stopped_and_the_server_goes_on() {
+    let (end, text) = run(&build(&Manifest::named("isolation").unwrap()), Mode::Fast);
+    let served = "asker: sums: 10 of 10 answers right over an endpoint";
+    for refused in [
+        "fault: reader thread 0 read address 0x60200000",
+        "fault: writer thread 0 wrote address 0x60200000",
+        "fault: jumper thread 0 executed address 0x4402000",
+        "fault: patcher thread 0 wrote address 0x1",
+        "fault: listener thread 0 received from capability 0x6",
+        "caller: refused: invalid capability",
+        "climber: refused: out of range",
+    ] {
+        assert_lines(&text, &[refused, served]);
+    }
+    assert!(!text.contains("got through"), "{text}");
+    assert_eq!(end, End::Exit(0), "{text}");
+}
+
+#[test]
+fn a_panic_ends_the_machine_with_names_and_registers() {
+    let mut manifest = Manifest::named("hello").unwrap();
+    manifest.rename("panic");
+    manifest.set("program.hello.bin", "intruder").unwrap();
+    manifest.set("program.hello.args.attempt", "panic").unwrap();
+    let (end, text) = run(&build(&manifest), Mode::Fast);
+    let expected = [
+        "hello: trying to panic",
+        "hello panicked at apps/src/bin/intruder.rs:",
+        "as asked",
+        "fault: hello thread 0 raised exception 2, illegal instruction",
+        " pc ",
+        " tp ",
+        "#0 0x",
+        "intruder::program::main",
+    ];
+    assert_lines(&text.replace(": as asked", "\nas asked"), &expected);
+    assert_eq!(end, End::Exit(1), "{text}");
+}
+
+#[test]
+fn a_fault_ends_the_machine_unless_the_manifest_forgives_it() {
+    let mut manifest = Manifest::named("isolation").unwrap();
+    manifest.rename("isolation-stop");
+    manifest.set("program.reader.on-fault", "stop").unwrap();
+    let (end, text) = run(&build(&manifest), Mode::Fast);
+    assert_lines(&text, &["fault: reader thread 0 read address 0x60200000"]);
+    assert_eq!(end, End::Exit(1), "{text}");
+    assert!(!text.contains("answers right"), "{text}");
+}
