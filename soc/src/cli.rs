@@ -196,7 +196,11 @@ impl Run {
         }
         if matches!(outcome.end, End::IdleDeadlock | End::CycleLimit) {
             for (id, hart) in outcome.harts.iter().enumerate() {
-                let state = if hart.waiting { "waiting" } else { "running" };
+                let state = match (hart.stuck, hart.waiting) {
+                    (true, _) => "stopped: its trap handler cannot be fetched",
+                    (_, true) => "waiting",
+                    _ => "running",
+                };
                 let place = symbols.anywhere(hart.pc).unwrap_or_else(|| "??".to_owned());
                 eprintln!("  hart {id}: {:?}-mode, {state}, pc {:#x} {place}", hart.privilege, hart.pc);
             }

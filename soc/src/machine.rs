@@ -20,7 +20,7 @@ use crate::device::Exit;
 use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
 use crate::elf::{self, Executable};
 use crate::error::SocError;
-use crate::hart::Hart;
+use crate::hart::{Exception, Hart};
 use crate::hart::block::{Block, BlockCache, Found, NONE};
 use crate::hart::exec::{Flow, execute};
 use crate::outcome::{End, HartReport, Outcome};
@@ -181,6 +181,7 @@ impl Machine {
                     pc: hart.pc,
                     privilege: hart.privilege,
                     waiting: hart.waiting,
+                    stuck: hart.stuck,
                     cycles: hart.clock,
                     instructions: hart.instructions,
                     statistics,
@@ -308,7 +309,7 @@ impl Core {
     fn wake_at<T: Timing>(&mut self, timing: &mut T, now: u64) {
         self.bus.lines.take_changed();
         for hart in &mut self.harts {
-            if hart.waiting && hart.wakes(self.bus.lines.of(hart.id)) {
+            if hart.waiting && !hart.stuck && hart.wakes(self.bus.lines.of(hart.id)) {
                 hart.waiting = false;
                 let wake = now.max(hart.clock) + timing.wake();
                 hart.statistics.idle_cycles += wake - hart.clock;
@@ -334,17 +335,26 @@ impl Core {
                 (Flow::Taken, index) => blocks.block(index).taken,
                 _ => NONE,
             };
-            let next = if chained != NONE { chained } else { lookup(hart, bus, blocks, timing, flow, current) };
-            if next == NONE {
-                flow = straddle(hart, bus, blocks, timing);
-            } else {
-                let block = blocks.block(next);
-                if T::TIMED {
-                    hart.clock += enter_block(hart, bus, timing, block, flow);
+            let found = if chained != NONE { Ok(chained) } else { lookup(hart, bus, blocks, flow, current) };
+            match found {
+                Ok(NONE) => {
+                    current = NONE;
+                    flow = straddle(hart, bus, blocks, timing);
                 }
-                flow = execute(hart, bus, timing, &block.insns);
+                Ok(index) => {
+                    current = index;
+                    let block = blocks.block(index);
+                    if T::TIMED {
+                        hart.clock += enter_block(hart, bus, timing, block, flow);
+                    }
+                    flow = execute(hart, bus, timing, &block.insns);
+                }
+                Err(exception) => {
+                    current = NONE;
+                    hart.fetch_fault(exception);
+                    flow = Flow::Exception;
+                }
             }
-            current = next;
             match flow {
                 Flow::Next | Flow::Taken | Flow::Indirect => {}
                 Flow::System => {
@@ -365,6 +375,9 @@ impl Core {
                     if T::TIMED {
                         hart.clock += timing.exception(id);
                     }
+                    if hart.stuck {
+                        break;
+                    }
                 }
                 Flow::Again => break,
             }
@@ -378,37 +391,19 @@ impl Core {
     }
 }
 
-/// Finds the block at `hart.pc`, taking instruction faults on the way; links it to `from` if both lie in one page. [`NONE`]: the
-/// instruction crosses into the next page.
-fn lookup<T: Timing>(
-    hart: &mut Hart,
-    bus: &mut Bus,
-    blocks: &mut BlockCache,
-    timing: &mut T,
-    flow: Flow,
-    from: u32,
-) -> u32 {
-    loop {
-        match hart.translate_fetch(&mut bus.ram, hart.pc) {
-            Ok(offset) => match blocks.lookup(&mut bus.ram, offset) {
-                Found::Block(index) => {
-                    hart.sync_translations(&bus.ram);
-                    if from != NONE && matches!(flow, Flow::Next | Flow::Taken) {
-                        // The successor lies in this page for every mapping of it, or for none.
-                        if blocks.block(from).stays_in_page(flow == Flow::Taken) {
-                            blocks.link(from, index, flow == Flow::Taken);
-                        }
-                    }
-                    return index;
-                }
-                Found::Straddles => return NONE,
-            },
-            Err(exception) => {
-                hart.take_exception(&mut bus.ram, exception);
-                hart.clock += if T::TIMED { timing.exception(hart.id) } else { 1 };
-            }
+/// Finds the block at `hart.pc` and links it to `from` if both lie in one page; [`NONE`]: the instruction crosses into the next page.
+fn lookup(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, flow: Flow, from: u32) -> Result<u32, Exception> {
+    let offset = hart.translate_fetch(&mut bus.ram, hart.pc)?;
+    let Found::Block(index) = blocks.lookup(&mut bus.ram, offset) else { return Ok(NONE) };
+    hart.sync_translations(&bus.ram);
+    if from != NONE && matches!(flow, Flow::Next | Flow::Taken) {
+        let taken = flow == Flow::Taken;
+        // The successor lies in this page for every mapping of it, or for none.
+        if blocks.block(from).stays_in_page(taken) {
+            blocks.link(from, index, taken);
         }
     }
+    Ok(index)
 }
 
 /// Runs the one instruction at `hart.pc`, whose second half lies in the next page.
@@ -428,8 +423,7 @@ fn straddle<T: Timing>(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, 
             execute(hart, bus, timing, &block.insns)
         }
         Err(exception) => {
-            hart.exception = exception;
-            hart.clock += 1;
+            hart.fetch_fault(exception);
             Flow::Exception
         }
     }

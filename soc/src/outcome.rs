@@ -37,6 +37,8 @@ pub struct HartReport {
     pub privilege: Privilege,
     /// True if the hart waits in `wfi`.
     pub waiting: bool,
+    /// The hart's trap handler cannot be fetched; it was stopped.
+    pub stuck: bool,
     /// The hart's own clock, in core cycles.
     pub cycles: u64,
     /// Instructions retired.

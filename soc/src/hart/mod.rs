@@ -52,6 +52,8 @@ pub(crate) struct Hart {
     pub instructions: u64,
     /// In `wfi`.
     pub waiting: bool,
+    /// The trap handler cannot be fetched: the hart would fault for ever, and is stopped instead.
+    pub stuck: bool,
     /// Set by instructions after which another hart should get a turn (`wfi`, `pause`, failed `sc`).
     pub yields: bool,
     pub csrs: Csrs,
@@ -80,6 +82,7 @@ impl Hart {
             clock: 0,
             instructions: 0,
             waiting: false,
+            stuck: false,
             yields: false,
             csrs: Csrs::reset(),
             tlb: Tlb::new(),
@@ -181,6 +184,17 @@ impl Hart {
             self.tlb.fetch.fill(va, self.fetch_context, offset);
         }
         Ok(offset)
+    }
+
+    /// The instruction at `self.pc` cannot be fetched; the caller takes the exception.
+    pub fn fetch_fault(&mut self, exception: Exception) {
+        self.clock += 1;
+        self.exception = exception;
+        // The machine-mode handler itself faults: nothing can change any more.
+        if self.privilege == Privilege::M && self.pc == self.csrs.mtvec & !3 && self.pc == self.csrs.mepc {
+            self.stuck = true;
+            self.waiting = true;
+        }
     }
 
     /// What a CSR access sees at `clock` after `instructions`.
