@@ -6,6 +6,7 @@ extern crate alloc;
 
 pub mod axinic;
 pub mod dma;
+pub mod goldfish_rtc;
 pub mod mmio;
 
 pub use axinic::AxiNic;
