@@ -149,7 +149,12 @@ fn soc(harts: usize) -> DeviceTreeNode {
         ),
         node(
             &format!("rtc@{:x}", RTC.base),
-            vec![text("compatible", &["google,goldfish-rtc"]), registers(&[RTC]), parent(), cells("interrupts", &[RTC_IRQ])],
+            vec![
+                text("compatible", &["google,goldfish-rtc"]),
+                registers(&[RTC]),
+                parent(),
+                cells("interrupts", &[RTC_IRQ]),
+            ],
             [],
         ),
         node(
@@ -213,12 +218,17 @@ fn soc(harts: usize) -> DeviceTreeNode {
 
 /// Linux bindings `xlnx,axi-dma.yaml` (v1.00.a form) and `xlnx,axi-ethernet.yaml`.
 fn ethernet() -> [DeviceTreeNode; 2] {
+    let build = crate::devices::axi_nic::Build::default();
     let phy = node(
         "mdio",
         vec![cells("#address-cells", &[1]), cells("#size-cells", &[0])],
         [node(
-            "ethernet-phy@1",
-            vec![cells("reg", &[1]), cells("phandle", &[PHANDLE_PHY]), text("device_type", &["ethernet-phy"])],
+            &format!("ethernet-phy@{:x}", build.ethernet.phy_address),
+            vec![
+                cells("reg", &[build.ethernet.phy_address.into()]),
+                cells("phandle", &[PHANDLE_PHY]),
+                text("device_type", &["ethernet-phy"]),
+            ],
             [],
         )],
     );
@@ -230,7 +240,8 @@ fn ethernet() -> [DeviceTreeNode; 2] {
                 text("compatible", &["xlnx,axi-dma-1.00.a"]),
                 registers(&[AXI_DMA]),
                 cells("#dma-cells", &[1]),
-                cells("xlnx,addrwidth", &[64]),
+                cells("xlnx,addrwidth", &[build.dma.address_bits]),
+                cells("xlnx,sg-length-width", &[build.dma.length_bits]),
                 empty("xlnx,include-sg"),
                 parent(),
                 cells("interrupts", &[AXI_DMA_MM2S_IRQ, AXI_DMA_S2MM_IRQ]),
@@ -250,7 +261,7 @@ fn ethernet() -> [DeviceTreeNode; 2] {
                 mac,
                 cells("phy-handle", &[PHANDLE_PHY]),
                 text("phy-mode", &["gmii"]),
-                cells("xlnx,rxmem", &[0x8000]),
+                cells("xlnx,rxmem", &[build.ethernet.rx_memory as u32]),
                 cells("xlnx,txcsum", &[2]),
                 cells("xlnx,rxcsum", &[2]),
             ],
@@ -332,7 +343,8 @@ mod tests {
         let blob = device_tree(&Config { harts: 3, bootargs: "quiet".into(), ..Config::default() });
         let fdt = Fdt::new(&blob).unwrap();
         let tree = DeviceTree::from_fdt(&fdt);
-        for path in ["/chosen", "/cpus/cpu@2/interrupt-controller", "/soc/dma@60100000", "/soc/ethernet@60140000/mdio"] {
+        for path in ["/chosen", "/cpus/cpu@2/interrupt-controller", "/soc/dma@60100000", "/soc/ethernet@60140000/mdio"]
+        {
             assert!(tree.find_node(path).is_some(), "{path}");
         }
         assert!(tree.find_node("/cpus/cpu@3").is_none());
