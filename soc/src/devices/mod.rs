@@ -10,4 +10,5 @@ pub mod rtc;
 pub mod uart;
 pub mod uintc;
 
+mod irq_line;
 mod timer;

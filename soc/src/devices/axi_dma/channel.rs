@@ -7,6 +7,7 @@
 
 use super::timing::{clocks, delay_units};
 use crate::device::Context;
+use crate::devices::irq_line::IrqLine;
 use crate::devices::timer::Timer;
 
 /// DMACR: run.
@@ -53,7 +54,7 @@ pub(super) enum Command {
 
 /// Registers and interrupt state of a channel.
 pub(super) struct Channel {
-    line: usize,
+    line: IrqLine,
     address_mask: u64,
     control: u32,
     errors: u32,
@@ -75,7 +76,7 @@ impl Channel {
     /// A channel after reset. `delay_kind` names its delay timer.
     pub(super) fn new(line: usize, address_mask: u64, delay_kind: u8) -> Self {
         Self {
-            line,
+            line: IrqLine::new(line),
             address_mask,
             control: CR_AFTER_RESET,
             errors: 0,
@@ -93,9 +94,11 @@ impl Channel {
 
     /// Back to the state after reset.
     pub(super) fn reset(&mut self, cx: &mut dyn Context) {
-        let mut delay = core::mem::replace(&mut self.delay, Timer::new(0));
-        delay.disarm();
-        *self = Self { delay, ..Self::new(self.line, self.address_mask, 0) };
+        // Line and timer keep their identity; the rest is as after power-on.
+        let fresh = Self::new(0, self.address_mask, 0);
+        let Self { line, delay, .. } = core::mem::replace(self, fresh);
+        (self.line, self.delay) = (line, delay);
+        self.delay.disarm();
         self.drive_line(cx);
     }
 
@@ -283,8 +286,8 @@ impl Channel {
         self.delay.arm(cx, at);
     }
 
-    fn drive_line(&self, cx: &mut dyn Context) {
-        cx.irq(self.line, self.irqs & self.control & IRQS != 0);
+    fn drive_line(&mut self, cx: &mut dyn Context) {
+        self.line.set(cx, self.irqs & self.control & IRQS != 0);
     }
 }
 

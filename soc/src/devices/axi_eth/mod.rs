@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 pub use checksum::Offload;
 
 use super::axi_dma::{RxPacket, Streams, TxPacket};
+use super::irq_line::IrqLine;
 use super::timer::Timer;
 use crate::device::{BusError, Context, Exit};
 use crate::time::SimTime;
@@ -160,7 +161,7 @@ struct TxFrame {
 /// The MAC.
 pub struct AxiEthernet {
     build: Build,
-    line: usize,
+    line: IrqLine,
     link: Option<Link>,
     peer_done: bool,
     plain: [u32; PLAIN.len()],
@@ -190,7 +191,7 @@ impl AxiEthernet {
         let mdio = Mdio::new(build.phy_address, link.is_some());
         Self {
             build,
-            line,
+            line: IrqLine::new(line),
             link,
             peer_done: false,
             plain: PLAIN.map(|(_, reset, _)| reset),
@@ -464,8 +465,8 @@ impl AxiEthernet {
         RxPacket { bytes: frame, app }
     }
 
-    fn drive_line(&self, cx: &mut dyn Context) {
-        cx.irq(self.line, self.status & self.enable != 0);
+    fn drive_line(&mut self, cx: &mut dyn Context) {
+        self.line.set(cx, self.status & self.enable != 0);
     }
 }
 
