@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use images::{Builder, Manifest};
 use sha2::{Digest as _, Sha256};
 use soc::End;
 use soc::symbols::Symbols;
@@ -57,9 +58,9 @@ impl Boot {
     ///
     /// # Errors
     /// If it cannot be built.
-    pub fn new(label: String, manifest: &images::Manifest, harts: u32) -> Result<Self, Error> {
+    pub fn new(label: String, manifest: &Manifest, harts: u32, builder: &mut Builder) -> Result<Self, Error> {
         let options = images::Options { out: None, quiet: true, progress: &|_| () };
-        let image = images::build(manifest, &options)?;
+        let image = builder.build(manifest, &options)?;
         let config = soc::Config {
             harts: harts as usize,
             memory_bytes: image.machine.memory.0,

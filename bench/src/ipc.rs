@@ -20,7 +20,7 @@
 //! number of calls with `rdcycle` of its hart and checks the content of every reply; the guest prints totals, and the
 //! division is done here. User interrupts are those that both sides have taken while the calls were timed.
 
-use images::Manifest;
+use images::{Builder, Manifest};
 use serde::Deserialize;
 
 use crate::boot::{Boot, Run};
@@ -132,10 +132,10 @@ impl Spec {
     ///
     /// # Errors
     /// If the parameters make no system, or its image cannot be built.
-    pub fn boot(&self) -> Result<Boot, Error> {
+    pub fn boot(&self, builder: &mut Builder) -> Result<Boot, Error> {
         let Self { transport, concurrency, .. } = self;
         let label = format!("ipc {}, {concurrency} in flight", transport.name());
-        Boot::new(label, &self.manifest()?, transport.harts())
+        Boot::new(label, &self.manifest()?, transport.harts(), builder)
     }
 
     /// `images/ipc.toml` with the transport, the harts and the arguments of the point.

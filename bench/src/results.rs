@@ -157,7 +157,7 @@ pub struct Summary {
 impl Summary {
     /// The file of `records`, measured on `machine` with schedule seed `seed`.
     ///
-    /// `images` are the images that ran, by name, with their SHA-256; see [`images_digest`].
+    /// `images` are the images that ran, by name, with their SHA-256.
     pub fn new(
         commit: String,
         images: &[(String, [u8; 32])],

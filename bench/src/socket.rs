@@ -16,7 +16,7 @@
 //! of every reply; a wrong, missing or superfluous byte fails the run. Latency is from the first bit of the request leaving
 //! the generator to the last bit of the reply reaching it.
 
-use images::Manifest;
+use images::{Builder, Manifest};
 use soc::wire::loadgen::{LoadGenConfig, PhaseReport};
 
 use crate::boot::{Boot, Run};
@@ -123,7 +123,7 @@ impl Spec {
     ///
     /// # Errors
     /// If the parameters make no system, or its image cannot be built.
-    pub fn boot(&self, captured: bool) -> Result<Boot, Error> {
+    pub fn boot(&self, captured: bool, builder: &mut Builder) -> Result<Boot, Error> {
         let label =
             format!("net {}, {} hart{}", self.transport.name(), self.harts, if self.harts == 1 { "" } else { "s" });
         let load = LoadGenConfig {
@@ -132,7 +132,7 @@ impl Spec {
             warmup: self.warmup,
             ..LoadGenConfig::default()
         };
-        Boot::new(label, &self.manifest()?, self.harts)?.with_load(load, captured)
+        Boot::new(label, &self.manifest()?, self.harts, builder)?.with_load(load, captured)
     }
 
     /// `images/echo.toml` with the transport and the harts of the boot: the network server on hart 0, its client on the last.

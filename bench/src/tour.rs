@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use images::Builder;
+
 use crate::boot::{self, Boot};
 use crate::error::Error;
 use crate::progress::Progress;
@@ -141,17 +143,18 @@ fn measure_specs(
     captured: bool,
     progress: &Progress,
 ) -> Result<Measured, Error> {
+    let mut builder = Builder::new()?;
     for manifest in socket.iter().map(socket::Spec::manifest).chain(ipc.iter().map(ipc::Spec::manifest)) {
-        manifest?.system()?;
+        builder.check(&manifest?)?;
     }
     progress.phase("building the images");
     let mut jobs = Vec::new();
     for spec in socket {
-        let boot = spec.boot(captured)?;
+        let boot = spec.boot(captured, &mut builder)?;
         jobs.push(Job::Socket(spec, boot));
     }
     for spec in ipc {
-        let boot = spec.boot()?;
+        let boot = spec.boot(&mut builder)?;
         jobs.push(Job::Ipc(spec, boot));
     }
     progress.phase("measuring");
