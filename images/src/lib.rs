@@ -69,6 +69,11 @@ impl Builder {
         Ok(Self { workspace: Workspace::open()? })
     }
 
+    /// Cargo's target folder, where the images go too.
+    pub fn target(&self) -> &Path {
+        self.workspace.target()
+    }
+
     /// Checks a manifest without building: its form, its sense, and that its packages and binaries exist.
     ///
     /// # Errors
