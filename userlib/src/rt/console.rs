@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// Set by the root task: write through the kernel.
 static DIRECT: AtomicBool = AtomicBool::new(false);
 
-static LINE: Lock<Line> = Lock::new(Line { bytes: [0; PRINT_MAX], length: 0 });
+static LINE: Lock<Line> = Lock::new(Line::new());
 
 struct Line {
     bytes: [u8; PRINT_MAX],
@@ -22,6 +22,10 @@ struct Line {
 }
 
 impl Line {
+    const fn new() -> Self {
+        Self { bytes: [0; PRINT_MAX], length: 0 }
+    }
+
     fn push(&mut self, byte: u8) {
         self.bytes[self.length] = byte;
         self.length += 1;
@@ -84,6 +88,16 @@ pub fn print(arguments: fmt::Arguments) {
 /// Writes formatted text and a line end; what [`crate::println!`] calls.
 pub fn print_line(arguments: fmt::Arguments) {
     let mut line = LINE.lock();
+    let _ = line.write_fmt(arguments);
+    line.push(b'\n');
+}
+
+/// Writes a line while the program panics, perhaps in the middle of another line: without waiting for whoever holds that.
+pub fn print_last(arguments: fmt::Arguments) {
+    if let Some(mut line) = LINE.try_lock() {
+        line.flush();
+    }
+    let mut line = Line::new();
     let _ = line.write_fmt(arguments);
     line.push(b'\n');
 }

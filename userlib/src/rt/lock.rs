@@ -29,6 +29,13 @@ impl<T> Lock<T> {
         }
         Guard { lock: self }
     }
+
+    /// The value, if it is free.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        // Acquire as in `lock`.
+        let free = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        free.then(|| Guard { lock: self })
+    }
 }
 
 /// The value, until dropped.
@@ -67,8 +74,8 @@ mod tests {
         *lock.lock() += 1;
         assert_eq!(*lock.lock(), 2);
         let guard = lock.lock();
-        assert!(lock.taken.load(Ordering::Relaxed));
+        assert!(lock.try_lock().is_none());
         drop(guard);
-        assert!(!lock.taken.load(Ordering::Relaxed));
+        assert_eq!(lock.try_lock().map(|value| *value), Some(2));
     }
 }

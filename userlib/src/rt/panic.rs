@@ -1,16 +1,17 @@
 //! A panic prints its message and faults: the root task then prints registers and backtrace as for any fault.
 
 use super::{console, start};
-use crate::println;
 use core::panic::PanicInfo;
 
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
-    console::flush();
     let program = start::name();
     match info.location() {
-        Some(place) => println!("{program} panicked at {}:{}: {}", place.file(), place.line(), info.message()),
-        None => println!("{program} panicked: {}", info.message()),
+        Some(place) => {
+            let (file, line) = (place.file(), place.line());
+            console::print_last(format_args!("{program} panicked at {file}:{line}: {}", info.message()));
+        }
+        None => console::print_last(format_args!("{program} panicked: {}", info.message())),
     }
     trap()
 }
