@@ -9,7 +9,7 @@ pub mod console;
 pub mod heap;
 mod lock;
 #[cfg(all(target_arch = "riscv64", target_os = "none"))]
-mod panic;
+pub mod panic;
 pub mod start;
 
 pub use start::Outcome;

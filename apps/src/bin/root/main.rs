@@ -46,7 +46,7 @@ mod vspace;
 
 #[cfg(target_os = "none")]
 mod program {
-    use crate::machine::Machine;
+    use crate::machine::{self, Machine};
     use crate::memory::Memory;
     use crate::system::System;
     use userlib::{BootInfo, println};
@@ -54,19 +54,14 @@ mod program {
     userlib::root_task!(main, stack = 64 << 10, heap = 512 << 10);
 
     fn main(boot_info: &'static BootInfo) -> ! {
+        userlib::rt::panic::on_panic(|| machine::end(1));
         let mut memory = Memory::new(boot_info);
-        let machine = match Machine::new(boot_info, &mut memory) {
-            Ok(machine) => machine,
-            Err(failure) => {
-                println!("root: cannot use this machine: {failure}");
-                userlib::syscall::debug_halt()
-            }
-        };
-        match System::build(&machine, &mut memory) {
-            Ok(system) => system.supervise(&machine, memory),
+        let built = Machine::new(boot_info, &mut memory).and_then(|machine| System::build(&machine, &mut memory));
+        match built {
+            Ok(system) => system.supervise(memory),
             Err(failure) => {
                 println!("root: cannot build the system: {failure}");
-                machine.end(1)
+                machine::end(1)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! After the start: lines, exits and faults of the programs, until the main ones have left.
 
 use crate::fault;
-use crate::machine::Machine;
+use crate::machine;
 use crate::memory::Memory;
 use crate::process;
 use crate::system::System;
@@ -13,50 +13,50 @@ use userlib::syscall::Received;
 
 impl System {
     /// Serves the programs for ever; the machine ends when it is time.
-    pub fn supervise(mut self, machine: &Machine, mut memory: Memory) -> ! {
+    pub fn supervise(mut self, mut memory: Memory) -> ! {
         loop {
             let message = self.supervisor.recv();
             let Some((index, thread)) = process::of_badge(message.badge) else { continue };
             match message.info.label() {
                 PRINT => print(&message),
-                EXIT => self.exit(machine, index, message.words[0] as i32),
+                EXIT => self.exit(index, message.words[0] as i32),
                 // Not answering keeps the thread blocked.
                 PARK => {}
-                _ => self.fault(machine, &mut memory, index, thread, &message),
+                _ => self.fault(&mut memory, index, thread, &message),
             }
         }
     }
 
-    fn exit(&mut self, machine: &Machine, index: usize, code: i32) {
+    fn exit(&mut self, index: usize, code: i32) {
         let process = &mut self.processes[index];
         process.stop();
         process.exited = Some(code);
         if code != 0 {
             println!("root: {} left with code {code}", process.name);
         }
-        self.end_if_done(machine);
+        self.end_if_done();
     }
 
-    fn fault(&mut self, machine: &Machine, memory: &mut Memory, index: usize, thread: usize, message: &Received) {
+    fn fault(&mut self, memory: &mut Memory, index: usize, thread: usize, message: &Received) {
         let process = &mut self.processes[index];
         process.stop();
         fault::report(memory, process, thread, message);
         if !process.on_fault_continue {
-            machine.end(1);
+            machine::end(1);
         }
         process.exited = Some(0);
         println!("root: {} is stopped, the others go on", process.name);
-        self.end_if_done(machine);
+        self.end_if_done();
     }
 
     /// Ends the machine if every main program has left: with the first code that is not 0, if there is one.
-    fn end_if_done(&self, machine: &Machine) {
+    fn end_if_done(&self) {
         let mut codes = self.processes.iter().filter(|process| process.main).map(|process| process.exited);
         if codes.clone().all(|code| code.is_some()) {
             let code = codes.find_map(|code| code.filter(|&code| code != 0)).unwrap_or(0);
             // The finisher takes 16 bits; a code that has none of them set is still a failure.
             let low = code as u32 & 0xFFFF;
-            machine.end(if code != 0 && low == 0 { 1 } else { low });
+            machine::end(if code != 0 && low == 0 { 1 } else { low });
         }
     }
 }
