@@ -32,11 +32,12 @@ unsafe extern "C" {
     fn enter_supervisor(hart: usize, argument: usize, entry: usize, stack_top: usize) -> !;
 }
 
+/// One bit per hart in the state `STARTED`.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
 /// One bit per hart that runs S-mode code.
 pub fn started() -> usize {
-    (0..MAX_HARTS)
-        .filter(|&hart| SLOTS[hart].state.load(Ordering::Acquire) == hart_state::STARTED)
-        .fold(0, |mask, hart| mask | 1 << hart)
+    STARTED.load(Ordering::Acquire)
 }
 
 fn request(hart: usize, entry: usize, argument: usize) -> bool {
@@ -72,6 +73,7 @@ pub fn wait(hart: usize) -> ! {
     csr::clear!("mip", csr::interrupt::SSI);
     let (entry, argument) = (slot.entry.load(Ordering::Relaxed), slot.argument.load(Ordering::Relaxed));
     slot.state.store(hart_state::STARTED, Ordering::Release);
+    STARTED.fetch_or(1 << hart, Ordering::Release);
     // SAFETY: `hart_start` checked the entry; `prepare` has set `mstatus` for S; the stack is this hart's own and
     // nothing on it is used again.
     unsafe { enter_supervisor(hart, argument, entry, super::start::stack_top(hart)) }
@@ -93,6 +95,7 @@ impl Hsm for HartStates {
 
     fn hart_stop(&self) -> SbiRet {
         let hart = csr::read!("mhartid");
+        STARTED.fetch_and(!(1 << hart), Ordering::Release);
         SLOTS[hart].state.store(hart_state::STOPPED, Ordering::Release);
         wait(hart)
     }

@@ -73,8 +73,12 @@ pub fn select(mask: HartMask) -> Option<usize> {
 }
 
 /// The harts of a bit mask.
-pub fn each(mask: usize) -> impl Iterator<Item = usize> {
-    (0..MAX_HARTS).filter(move |hart| mask & 1 << hart != 0)
+pub fn each(mut mask: usize) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let hart = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(hart)
+    })
 }
 
 /// SBI inter-processor interrupt extension.
