@@ -26,7 +26,6 @@ pub struct Client<R: Ring = NativePeer> {
     transport: Transport<R>,
     pending: Pending,
     arena: Arena,
-    calls: Cell<u64>,
 }
 
 /// How a client reaches its server.
@@ -40,10 +39,12 @@ enum Transport<R> {
 
 struct Rings<R> {
     end: End<R>,
-    /// Requests that the server has certainly taken.
-    taken: Cell<u64>,
+    /// Index of the first request that must not be pushed yet; 0 once the channel has failed.
+    limit: Cell<u64>,
     /// Why no call can be made any more.
     failed: Cell<Option<CallError>>,
+    /// Requests pushed that were no calls.
+    one_way: Cell<u64>,
 }
 
 impl<R: Ring> Client<R> {
@@ -51,12 +52,13 @@ impl<R: Ring> Client<R> {
     pub fn new(memory: &Memory, ring: R) -> Self {
         let end = End::new(memory, Role::Client, ring);
         let entries = end.output.capacity() as usize;
-        let rings = Rings { end, taken: Cell::new(0), failed: Cell::new(None) };
+        let limit = Cell::new(end.output.capacity());
+        let rings = Rings { end, limit, failed: Cell::new(None), one_way: Cell::new(0) };
         Self::over(Transport::Rings(Box::new(rings)), entries, Arena::new(memory.arena(), entries))
     }
 
     fn over(transport: Transport<R>, entries: usize, arena: Arena) -> Self {
-        Self { transport, pending: Pending::new(entries), arena, calls: Cell::new(0) }
+        Self { transport, pending: Pending::new(entries), arena }
     }
 
     /// Sends `message` and resolves to the reply.
@@ -79,30 +81,26 @@ impl<R: Ring> Client<R> {
 
     #[inline] // hot path
     fn call_over(&self, rings: &Rings<R>, message: Message) -> State {
-        if let Some(error) = rings.failed.get() {
-            return State::Refused(error);
-        }
         if !rings.has_room() {
-            return State::Refused(CallError::Full);
+            return State::Refused(rings.failed.get().unwrap_or(CallError::Full));
         }
-        match self.pending.begin(rings.end.output.pushed()) {
+        match self.pending.begin() {
             None => State::Refused(CallError::Full),
             Some((slot, cookie)) => {
                 rings.end.output.push(&Packet { kind: Kind::Call, cookie, message });
-                self.calls.set(self.calls.get() + 1);
                 State::Waiting(slot)
             }
         }
     }
 
+    /// Kept out of line: its register saves would burden every call over rings.
     #[cfg(target_os = "none")]
+    #[inline(never)]
     fn call_endpoint(&self, endpoint: &crate::port::endpoint::SyncClient, message: Message) -> State {
-        match self.pending.begin(0) {
+        match self.pending.begin() {
             None => State::Refused(CallError::Full),
-            Some((slot, cookie)) => {
-                let answer = self.pending.complete(cookie, endpoint.call(message));
-                debug_assert!(answer.is_ok(), "the call was begun above");
-                self.calls.set(self.calls.get() + 1);
+            Some((slot, _)) => {
+                self.pending.settle(slot, endpoint.call(message));
                 State::Waiting(slot)
             }
         }
@@ -115,12 +113,11 @@ impl<R: Ring> Client<R> {
     pub fn send(&self, message: Message) -> Result<(), SendError> {
         match &self.transport {
             Transport::Rings(rings) => {
-                if rings.failed.get().is_some() {
-                    return Err(SendError::Closed(message));
-                }
                 if !rings.has_room() {
-                    return Err(SendError::Full(message));
+                    let closed = rings.failed.get().is_some();
+                    return Err(if closed { SendError::Closed(message) } else { SendError::Full(message) });
                 }
+                rings.one_way.set(rings.one_way.get() + 1);
                 rings.end.output.push(&Packet { kind: Kind::OneWay, cookie: 0, message });
             }
             #[cfg(target_os = "none")]
@@ -134,9 +131,9 @@ impl<R: Ring> Client<R> {
         &self.arena
     }
 
-    /// Calls made so far.
+    /// Calls made so far over rings.
     pub fn calls(&self) -> u64 {
-        self.calls.get()
+        self.rings().map_or(0, |rings| rings.end.output.pushed() - rings.one_way.get())
     }
 
     /// How the server was reached so far; all zero over an endpoint.
@@ -165,6 +162,7 @@ impl<R: Ring> Client<R> {
     fn fail(&self, rings: &Rings<R>, error: CallError) {
         if rings.failed.get().is_none() {
             rings.failed.set(Some(error));
+            rings.limit.set(0);
             rings.end.close();
             self.pending.fail_all(error);
         }
@@ -173,15 +171,16 @@ impl<R: Ring> Client<R> {
     /// Takes every reply. Returns whether there was any.
     fn drain(&self, rings: &Rings<R>) -> Result<bool, PeerMisbehaviour> {
         let mut any = false;
-        while let Some(packet) = rings.end.pop()? {
+        while let Some(arrival) = rings.end.peek()? {
             any = true;
-            let result = match packet.kind {
-                Kind::Reply => Ok(packet.message),
-                Kind::Dropped => Err(CallError::Dropped),
-                Kind::Call | Kind::OneWay => return Err(PeerMisbehaviour::Kind),
-            };
-            let request = self.pending.complete(packet.cookie, result)?;
-            rings.taken.set(rings.taken.get().max(request + 1));
+            if arrival.is(Kind::Reply) {
+                self.pending.answer(&arrival)?;
+            } else if arrival.is(Kind::Dropped) {
+                self.pending.fail(arrival.cookie(), CallError::Dropped)?;
+            } else {
+                return Err(arrival.fault());
+            }
+            rings.end.input.advance();
         }
         Ok(any)
     }
@@ -210,17 +209,20 @@ impl<R: Ring> Rings<R> {
     /// Whether the next request would not overwrite one that the server has not taken.
     #[inline] // hot path: two loads and a compare
     fn has_room(&self) -> bool {
-        self.end.output.pushed() - self.taken.get() < self.end.output.capacity() || self.look_at_taken()
+        self.end.output.pushed() < self.limit.get() || self.look_for_room()
     }
 
-    /// Asks the server's count; a count beyond what was pushed, or one that went back, is not believed.
+    /// Asks the server's count. A count beyond what was pushed, or one that went back, is not believed.
     #[cold]
-    fn look_at_taken(&self) -> bool {
-        let (taken, pushed) = (self.end.taken.read(), self.end.output.pushed());
-        if taken > self.taken.get() && taken <= pushed {
-            self.taken.set(taken);
+    fn look_for_room(&self) -> bool {
+        if self.failed.get().is_some() {
+            return false;
         }
-        pushed - self.taken.get() < self.end.output.capacity()
+        let (taken, pushed) = (self.end.taken.read(), self.end.output.pushed());
+        if taken <= pushed {
+            self.limit.set(self.limit.get().max(taken + self.end.output.capacity()));
+        }
+        pushed < self.limit.get()
     }
 }
 

@@ -5,7 +5,7 @@
 //!  0x040  server header                                            and checks the peer's at the first packet
 //!  0x080  client doze word                                         one line each: written by its owner,
 //!  0x0C0  server doze word                                         claimed by the peer
-//!  0x100  requests taken                                           written by the server once per batch
+//!  0x100  requests taken                                           written by the server, read once per lap
 //!  0x140  zero
 //!  0x200  request ring    entries * 64 bytes                       client -> server
 //!         reply ring      entries * 64 bytes                       server -> client
@@ -18,7 +18,7 @@
 
 use crate::arena::ArenaMemory;
 use crate::bell::{Doze, DozeWord, Ring, full_fence};
-use crate::entry::{ENTRY_BYTES, Entry};
+use crate::entry::{Arrival, ENTRY_BYTES, Entry};
 use crate::error::{OpenError, PeerMisbehaviour};
 use crate::port::Peer;
 use crate::ring::{Consumer, Producer};
@@ -72,7 +72,8 @@ impl Header {
     }
 }
 
-/// Requests that the server has taken: how a client that sends one-way messages gets its credits back.
+/// Requests that the server has taken: what a client asks when it knows of no room in the ring any more, once per lap. The
+/// server counts a request before it answers it; so a client that has seen an answer sees the count.
 #[repr(C, align(64))]
 pub(crate) struct Taken(AtomicU64);
 
@@ -298,15 +299,19 @@ impl<R: Ring> End<R> {
         }
     }
 
-    /// Takes the next packet; checks the peer's header before the very first.
+    /// What arrived next, not yet taken; checks the peer's header before the very first.
     #[inline] // hot path
-    pub(crate) fn pop(&self) -> Result<Option<crate::entry::Packet>, PeerMisbehaviour> {
-        let first = self.input.taken() == 0;
-        let packet = self.input.pop()?;
-        if first && packet.is_some() {
-            self.peer_header.check(self.output.capacity(), self.arena_size)?;
+    pub(crate) fn peek(&self) -> Result<Option<Arrival<'static>>, PeerMisbehaviour> {
+        let arrival = self.input.peek()?;
+        if self.input.taken() == 0 && arrival.is_some() {
+            self.check_header()?;
         }
-        Ok(packet)
+        Ok(arrival)
+    }
+
+    #[cold]
+    fn check_header(&self) -> Result<(), PeerMisbehaviour> {
+        self.peer_header.check(self.output.capacity(), self.arena_size)
     }
 
     /// Tells the peer of everything pushed since the last call, if it dozes. Returns false if the peer has closed.

@@ -1,16 +1,17 @@
 //! One entry of a ring: one 64-byte line that carries its own validity.
 //!
 //! ```text
-//!  byte 0      4      6     7      8        16                                             64
-//!       | lap  | op   | len | kind | cookie | words[0] .. words[5]                          |
-//!       '------ head, one word ----'
+//!  byte 0     2     3      4      8        16                                             64
+//!       | op  | len | kind | mark | cookie | words[0] .. words[5]                          |
+//!       '------- head, one word --'
 //! ```
 //!
 //! The producer writes cookie and words, then the head with release; the consumer reads the head with acquire and looks at
-//! the rest only if `lap` is the one it expects. So a message is one line, and nobody polls an index. On Rocket's broadcast
+//! the rest only if `mark` is the one it expects. So a message is one line, and nobody polls an index. On Rocket's broadcast
 //! hub a line that is dirty in the other hart costs more than all the instructions of a call; a second line would double that.
 //!
-//! Lap n of the ring has `lap = n + 1`, so that zeroed memory is a ring nobody has written.
+//! The mark names the lap of the ring: it is the index of the first entry of the next lap, low 32 bits. So zeroed memory is a
+//! ring nobody has written, and mark and position come from an index in two instructions each.
 //! Every field is atomic: a peer that writes at the wrong moment gives wrong values, never undefined behaviour.
 
 use crate::error::PeerMisbehaviour;
@@ -56,9 +57,9 @@ pub struct Entry {
 #[cfg(not(loom))] // loom's atomics are handles
 const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES && align_of::<Entry>() == ENTRY_BYTES);
 
-const OP_SHIFT: u32 = 32;
-const LEN_SHIFT: u32 = 48;
-const KIND_SHIFT: u32 = 56;
+const LEN_SHIFT: u32 = 16;
+const KIND_SHIFT: u32 = 24;
+const MARK_SHIFT: u32 = 32;
 
 impl Entry {
     /// An entry never written.
@@ -66,55 +67,97 @@ impl Entry {
         Self { head: AtomicU64::new(0), cookie: AtomicU64::new(0), words: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Writes `packet` and makes it valid in `lap`. Only the ring's producer calls this.
-    #[inline] // hot path: ten stores
-    pub fn store(&self, lap: u32, packet: &Packet) {
+    /// Writes `packet` and makes it valid with `mark`. Only the ring's producer calls this.
+    #[inline] // hot path: eight stores
+    pub fn store(&self, mark: u32, packet: &Packet) {
         self.cookie.store(packet.cookie, Ordering::Relaxed);
         for (word, value) in self.words.iter().zip(packet.message.words) {
             word.store(value, Ordering::Relaxed);
         }
-        let head = u64::from(lap)
-            | u64::from(packet.message.op) << OP_SHIFT
+        let head = u64::from(packet.message.op)
             | u64::from(packet.message.len) << LEN_SHIFT
-            | (packet.kind as u64) << KIND_SHIFT;
-        // Release: pairs with the acquire in `load`; whoever sees the lap sees cookie and words.
+            | (packet.kind as u64) << KIND_SHIFT
+            | u64::from(mark) << MARK_SHIFT;
+        // Release: pairs with the acquire in `load`; whoever sees the mark sees cookie and words.
         self.head.store(head, Ordering::Release);
     }
 
-    /// Whether [`Entry::load`] would give anything: a packet, or an error. False is the one state of an entry that waits for
-    /// `lap`.
+    /// Whether [`Entry::load`] would give anything: an arrival, or an error. False is the one state of an entry that waits for
+    /// `mark` in a ring of `entries`.
     #[inline] // polled
-    pub fn is_ready(&self, lap: u32) -> bool {
-        self.head.load(Ordering::Relaxed) as u32 != lap.wrapping_sub(1)
+    pub fn is_ready(&self, mark: u32, entries: u32) -> bool {
+        (self.head.load(Ordering::Relaxed) >> MARK_SHIFT) as u32 != mark.wrapping_sub(entries)
     }
 
-    /// The packet, if the entry is valid in `lap`.
+    /// What arrived, if the entry has `mark`, in a ring of `entries`.
     ///
     /// # Errors
-    /// If the entry holds what a correct producer never writes.
+    /// If the mark is neither this lap's nor the last one's.
     #[inline] // hot path
-    pub fn load(&self, lap: u32) -> Result<Option<Packet>, PeerMisbehaviour> {
+    pub fn load(&self, mark: u32, entries: u32) -> Result<Option<Arrival<'_>>, PeerMisbehaviour> {
         let head = self.head.load(Ordering::Acquire);
-        if head as u32 != lap {
-            return if head as u32 == lap.wrapping_sub(1) { Ok(None) } else { Err(PeerMisbehaviour::Sequence) };
+        let found = (head >> MARK_SHIFT) as u32;
+        if found == mark {
+            return Ok(Some(Arrival { entry: self, meta: head as u32 }));
         }
-        let kind = match (head >> KIND_SHIFT) as u8 {
-            0 => Kind::Call,
-            1 => Kind::OneWay,
-            2 => Kind::Reply,
-            3 => Kind::Dropped,
-            _ => return Err(PeerMisbehaviour::Kind),
-        };
-        let len = (head >> LEN_SHIFT) as u8;
-        if usize::from(len) > WORDS {
-            return Err(PeerMisbehaviour::Length);
-        }
-        let message = Message {
-            op: (head >> OP_SHIFT) as u16,
-            len,
-            words: core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed)),
-        };
-        Ok(Some(Packet { kind, cookie: self.cookie.load(Ordering::Relaxed), message }))
+        if found == mark.wrapping_sub(entries) { Ok(None) } else { Err(PeerMisbehaviour::Sequence) }
+    }
+}
+
+/// A valid entry, not yet taken: its fields are read where they are needed, straight from the line.
+#[derive(Clone, Copy)]
+pub struct Arrival<'e> {
+    entry: &'e Entry,
+    meta: u32,
+}
+
+impl Arrival<'_> {
+    /// Whether it is a well-formed packet of this kind.
+    #[inline] // hot path: one comparison covers kind and length
+    pub fn is(&self, kind: Kind) -> bool {
+        (self.meta >> LEN_SHIFT).wrapping_sub((kind as u32) << (KIND_SHIFT - LEN_SHIFT)) <= WORDS as u32
+    }
+
+    /// What is wrong with an arrival that is of none of the expected kinds.
+    #[cold]
+    pub fn fault(&self) -> PeerMisbehaviour {
+        if usize::from(self.len()) > WORDS { PeerMisbehaviour::Length } else { PeerMisbehaviour::Kind }
+    }
+
+    /// The call it belongs to.
+    #[inline] // one load
+    pub fn cookie(&self) -> u64 {
+        self.entry.cookie.load(Ordering::Relaxed)
+    }
+
+    /// Operation code.
+    #[inline] // no instruction
+    pub fn op(&self) -> u16 {
+        self.meta as u16
+    }
+
+    /// Words that count; above [`WORDS`] unless [`Arrival::is`] said yes.
+    #[inline] // one instruction
+    pub fn len(&self) -> u8 {
+        (self.meta >> LEN_SHIFT) as u8
+    }
+
+    /// Whether no word counts.
+    #[inline] // one instruction
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The words.
+    #[inline] // six loads
+    pub fn words(&self) -> [u64; WORDS] {
+        core::array::from_fn(|index| self.entry.words[index].load(Ordering::Relaxed))
+    }
+
+    /// The message.
+    #[inline] // hot path
+    pub fn message(&self) -> Message {
+        Message { op: self.op(), len: self.len(), words: self.words() }
     }
 }
 
@@ -132,39 +175,52 @@ mod tests {
         Packet { kind: Kind::Reply, cookie: 0x1234_5678_9ABC_DEF0, message: Message::new(0xBEEF, [1, 2, 3, 4, 5, 6]) }
     }
 
-    #[test]
-    fn what_is_stored_is_loaded_in_its_lap_only() {
-        let entry = Entry::new();
-        assert_eq!(entry.load(1), Ok(None));
-        entry.store(1, &packet());
-        assert!(entry.is_ready(1) && !entry.is_ready(2) && entry.is_ready(3));
-        assert_eq!(entry.load(1), Ok(Some(packet())));
-        assert_eq!(entry.load(2), Ok(None));
-        assert_eq!(entry.load(3), Err(PeerMisbehaviour::Sequence));
+    fn message(entry: &Entry, mark: u32) -> Result<Option<Message>, PeerMisbehaviour> {
+        Ok(entry.load(mark, 4)?.map(|arrival| arrival.message()))
     }
 
     #[test]
-    fn lap_wraps() {
+    fn what_is_stored_is_loaded_in_its_lap_only() {
         let entry = Entry::new();
-        entry.store(u32::MAX, &packet());
-        assert_eq!(entry.load(0), Ok(None));
+        assert_eq!(message(&entry, 4), Ok(None));
+        entry.store(4, &packet());
+        assert!(entry.is_ready(4, 4) && !entry.is_ready(8, 4) && entry.is_ready(12, 4));
+        assert_eq!(message(&entry, 4), Ok(Some(packet().message)));
+        assert_eq!(entry.load(4, 4).unwrap().unwrap().cookie(), packet().cookie);
+        assert_eq!(message(&entry, 8), Ok(None));
+        assert_eq!(message(&entry, 12), Err(PeerMisbehaviour::Sequence));
+    }
+
+    #[test]
+    fn marks_wrap() {
+        let entry = Entry::new();
+        entry.store(u32::MAX - 3, &packet());
+        assert_eq!(message(&entry, 0), Ok(None));
         entry.store(0, &packet());
-        assert_eq!(entry.load(0), Ok(Some(packet())));
+        assert_eq!(message(&entry, 0), Ok(Some(packet().message)));
     }
 
     #[test]
     fn head_word_is_laid_out_as_drawn() {
         let entry = Entry::new();
         entry.store(0x0102_0304, &packet());
-        assert_eq!(entry.head.load(Ordering::Relaxed), 0x0206_BEEF_0102_0304);
+        assert_eq!(entry.head.load(Ordering::Relaxed), 0x0102_0304_0206_BEEF);
     }
 
     #[test]
-    fn a_lying_head_is_refused() {
+    fn kind_and_length_are_checked_together() {
         let entry = Entry::new();
-        entry.head.store(7 << LEN_SHIFT | 1, Ordering::Relaxed);
-        assert_eq!(entry.load(1), Err(PeerMisbehaviour::Length));
-        entry.head.store(4 << KIND_SHIFT | 1, Ordering::Relaxed);
-        assert_eq!(entry.load(1), Err(PeerMisbehaviour::Kind));
+        let arrival = |kind: u64, len: u64| {
+            entry.head.store(4 << MARK_SHIFT | kind << KIND_SHIFT | len << LEN_SHIFT, Ordering::Relaxed);
+            entry.load(4, 4).unwrap().unwrap()
+        };
+        for (number, kind) in [Kind::Call, Kind::OneWay, Kind::Reply, Kind::Dropped].into_iter().enumerate() {
+            for len in 0..=255 {
+                assert_eq!(arrival(number as u64, len).is(kind), len <= 6, "{kind:?} of {len} words");
+                assert!(!arrival(number as u64 ^ 1, len).is(kind) && !arrival(number as u64 + 4, len).is(kind));
+            }
+        }
+        assert_eq!(arrival(0, 7).fault(), PeerMisbehaviour::Length);
+        assert_eq!(arrival(9, 6).fault(), PeerMisbehaviour::Kind);
     }
 }

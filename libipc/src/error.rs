@@ -9,7 +9,7 @@ use crate::message::Message;
 pub enum PeerMisbehaviour {
     /// The peer's header names another version, capacity or arena size.
     Header,
-    /// An entry's lap is neither the expected one nor the one before.
+    /// An entry's mark is neither that of this lap nor of the one before.
     Sequence,
     /// A message claims more than six words.
     Length,

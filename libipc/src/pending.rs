@@ -18,10 +18,11 @@
 
 use alloc::boxed::Box;
 use core::cell::Cell;
-use core::task::Waker;
+use core::task::{RawWakerVTable, Waker};
 
+use crate::entry::Arrival;
 use crate::error::{CallError, PeerMisbehaviour};
-use crate::message::Message;
+use crate::message::{Message, WORDS};
 
 const SLOT_BITS: u32 = 16;
 const NONE: u16 = u16::MAX;
@@ -32,23 +33,42 @@ enum State {
     InFlight,
     Abandoned,
     Answered,
-    Failed(CallError),
+    Failed,
 }
 
+/// One call and its reply, in one cache line.
+#[repr(C, align(64))]
 struct Slot {
     cookie: Cell<u64>,
-    state: Cell<State>,
-    /// Kept from call to call: the same task tends to get the same slot back, and then nothing is cloned.
-    waker: Cell<Option<Waker>>,
-    reply: Cell<Message>,
-    /// Index of the request in its ring.
-    request: Cell<u64>,
+    words: Cell<[u64; WORDS]>,
+    op: Cell<u16>,
     next_free: Cell<u16>,
+    len: Cell<u8>,
+    state: Cell<State>,
+    error: Cell<CallError>,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+/// Who waits for the call in the slot of the same number. The waker is kept from call to call: the same task tends to get the
+/// same slot back, and then nothing is cloned.
+struct Waiter {
+    waker: Cell<Option<Waker>>,
+    /// What `waker` is made of, to compare it where it lies.
+    key: Cell<Key>,
+}
+
+type Key = (*const (), *const RawWakerVTable);
+
+#[inline] // two loads
+fn key(waker: &Waker) -> Key {
+    (waker.data(), waker.vtable())
 }
 
 /// The table; as many slots as the ring has entries.
 pub(crate) struct Pending {
     slots: Box<[Slot]>,
+    waiters: Box<[Waiter]>,
     first_free: Cell<u16>,
 }
 
@@ -57,54 +77,103 @@ impl Pending {
         assert!(slots < usize::from(NONE), "slot numbers have 16 bits");
         let slot = |index: usize| Slot {
             cookie: Cell::new(index as u64),
-            state: Cell::new(State::Free),
-            waker: Cell::new(None),
-            reply: Cell::new(Message::default()),
-            request: Cell::new(0),
+            words: Cell::new([0; WORDS]),
+            op: Cell::new(0),
             next_free: Cell::new(if index + 1 == slots { NONE } else { index as u16 + 1 }),
+            len: Cell::new(0),
+            state: Cell::new(State::Free),
+            error: Cell::new(CallError::Closed),
         };
-        Self { slots: (0..slots).map(slot).collect(), first_free: Cell::new(0) }
+        let waiter = |_| Waiter { waker: Cell::new(None), key: Cell::new(key(Waker::noop())) };
+        Self {
+            slots: (0..slots).map(slot).collect(),
+            waiters: (0..slots).map(waiter).collect(),
+            first_free: Cell::new(0),
+        }
     }
 
-    /// Takes a slot for the call whose request has the index `request`; gives its number and cookie.
+    /// Takes a slot for a call; gives its number and cookie.
     #[inline] // hot path
-    pub(crate) fn begin(&self, request: u64) -> Option<(u16, u64)> {
+    pub(crate) fn begin(&self) -> Option<(u16, u64)> {
         let number = self.first_free.get();
         let slot = self.slots.get(usize::from(number))?;
         self.first_free.set(slot.next_free.get());
         let cookie = slot.cookie.get().wrapping_add(1 << SLOT_BITS);
         slot.cookie.set(cookie);
         slot.state.set(State::InFlight);
-        slot.request.set(request);
         Some((number, cookie))
     }
 
-    /// Ends the call with this cookie; returns the index of its request.
+    /// Ends the call that `reply` answers.
+    ///
+    /// # Errors
+    /// If no call with its cookie is in flight.
+    #[inline] // hot path: the words go from the ring's line to the slot's
+    pub(crate) fn answer(&self, reply: &Arrival<'_>) -> Result<(), PeerMisbehaviour> {
+        let (number, slot) = self.find(reply.cookie())?;
+        if slot.state.get() != State::InFlight {
+            return self.late(number, slot);
+        }
+        slot.op.set(reply.op());
+        slot.len.set(reply.len());
+        slot.words.set(reply.words());
+        slot.state.set(State::Answered);
+        self.waiters[number].wake();
+        Ok(())
+    }
+
+    /// Ends the call with this cookie without a reply.
     ///
     /// # Errors
     /// If no call with this cookie is in flight.
+    #[cold]
+    pub(crate) fn fail(&self, cookie: u64, error: CallError) -> Result<(), PeerMisbehaviour> {
+        let (number, slot) = self.find(cookie)?;
+        if slot.state.get() != State::InFlight {
+            return self.late(number, slot);
+        }
+        slot.error.set(error);
+        slot.state.set(State::Failed);
+        self.waiters[number].wake();
+        Ok(())
+    }
+
+    /// Ends the call in slot `number` with the reply of a system call.
+    #[cfg(target_os = "none")]
+    #[inline] // hot path of the other transport
+    pub(crate) fn settle(&self, number: u16, result: Result<Message, CallError>) {
+        let slot = &self.slots[usize::from(number)];
+        match result {
+            Ok(message) => {
+                slot.op.set(message.op);
+                slot.len.set(message.len);
+                slot.words.set(message.words);
+                slot.state.set(State::Answered);
+            }
+            Err(error) => {
+                slot.error.set(error);
+                slot.state.set(State::Failed);
+            }
+        }
+    }
+
     #[inline] // hot path
-    pub(crate) fn complete(&self, cookie: u64, result: Result<Message, CallError>) -> Result<u64, PeerMisbehaviour> {
-        let number = cookie as u16;
-        let slot = self.slots.get(usize::from(number)).ok_or(PeerMisbehaviour::Cookie)?;
-        if slot.cookie.get() != cookie {
+    fn find(&self, cookie: u64) -> Result<(usize, &Slot), PeerMisbehaviour> {
+        let number = usize::from(cookie as u16);
+        match self.slots.get(number) {
+            Some(slot) if slot.cookie.get() == cookie => Ok((number, slot)),
+            _ => Err(PeerMisbehaviour::Cookie),
+        }
+    }
+
+    /// An answer to a call that nobody waits for: abandoned, or answered before.
+    #[cold]
+    fn late(&self, number: usize, slot: &Slot) -> Result<(), PeerMisbehaviour> {
+        if slot.state.get() != State::Abandoned {
             return Err(PeerMisbehaviour::Cookie);
         }
-        match slot.state.get() {
-            State::InFlight => {
-                match result {
-                    Ok(message) => {
-                        slot.reply.set(message);
-                        slot.state.set(State::Answered);
-                    }
-                    Err(error) => slot.state.set(State::Failed(error)),
-                }
-                slot.wake();
-            }
-            State::Abandoned => self.release(number),
-            State::Free | State::Answered | State::Failed(_) => return Err(PeerMisbehaviour::Cookie),
-        }
-        Ok(slot.request.get())
+        self.release(number as u16);
+        Ok(())
     }
 
     /// Ends every call in flight with `error`.
@@ -113,11 +182,12 @@ impl Pending {
         for (number, slot) in self.slots.iter().enumerate() {
             match slot.state.get() {
                 State::InFlight => {
-                    slot.state.set(State::Failed(error));
-                    slot.wake();
+                    slot.error.set(error);
+                    slot.state.set(State::Failed);
+                    self.waiters[number].wake();
                 }
                 State::Abandoned => self.release(number as u16),
-                State::Free | State::Answered | State::Failed(_) => (),
+                State::Free | State::Answered | State::Failed => (),
             }
         }
     }
@@ -128,22 +198,26 @@ impl Pending {
         let slot = &self.slots[usize::from(number)];
         match slot.state.get() {
             State::Answered => {
-                let reply = slot.reply.get();
+                let reply = Message { op: slot.op.get(), len: slot.len.get(), words: slot.words.get() };
                 self.release(number);
                 Some(Ok(reply))
             }
-            State::Failed(error) => {
+            State::Failed => {
                 self.release(number);
-                Some(Err(error))
+                Some(Err(slot.error.get()))
             }
             State::InFlight | State::Abandoned | State::Free => {
-                slot.wait(waker);
+                let waiter = &self.waiters[usize::from(number)];
+                if waiter.key.get() != key(waker) {
+                    waiter.replace(waker);
+                }
                 None
             }
         }
     }
 
     /// The future of the call in slot `number` is gone before its result was taken.
+    #[cold]
     pub(crate) fn abandon(&self, number: u16) {
         let slot = &self.slots[usize::from(number)];
         if slot.state.get() == State::InFlight {
@@ -162,73 +236,117 @@ impl Pending {
     }
 }
 
-impl Slot {
+impl Waiter {
     #[inline] // hot path
     fn wake(&self) {
         if let Some(waker) = self.waker.take() {
             waker.wake_by_ref();
-            self.waker.set(Some(waker));
+            // Unless waking replaced it: then the newer one stays.
+            match self.waker.take() {
+                None => self.waker.set(Some(waker)),
+                newer => self.waker.set(newer),
+            }
         }
     }
 
-    #[inline] // hot path
-    fn wait(&self, waker: &Waker) {
-        let kept = match self.waker.take() {
-            Some(kept) if kept.will_wake(waker) => kept,
-            _ => waker.clone(),
-        };
-        self.waker.set(Some(kept));
+    #[cold]
+    fn replace(&self, waker: &Waker) {
+        let waker = waker.clone();
+        self.key.set(key(&waker));
+        self.waker.set(Some(waker));
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::entry::{Entry, Kind, Packet};
 
     fn message(value: u64) -> Message {
         Message::new(1, [value])
     }
 
+    fn answer(pending: &Pending, cookie: u64, value: u64) -> Result<(), PeerMisbehaviour> {
+        let entry = Entry::new();
+        entry.store(1, &Packet { kind: Kind::Reply, cookie, message: message(value) });
+        pending.answer(&entry.load(1, 1).unwrap().unwrap())
+    }
+
     #[test]
     fn a_call_ends_once() {
         let pending = Pending::new(2);
-        let (slot, cookie) = pending.begin(7).unwrap();
+        let (slot, cookie) = pending.begin().unwrap();
         assert_eq!(pending.finish(slot, Waker::noop()), None);
-        assert_eq!(pending.complete(cookie, Ok(message(5))), Ok(7));
-        assert_eq!(pending.complete(cookie, Ok(message(6))), Err(PeerMisbehaviour::Cookie));
+        assert_eq!(answer(&pending, cookie, 5), Ok(()));
+        assert_eq!(answer(&pending, cookie, 6), Err(PeerMisbehaviour::Cookie));
         assert_eq!(pending.finish(slot, Waker::noop()), Some(Ok(message(5))));
-        assert_eq!(pending.complete(cookie, Ok(message(7))), Err(PeerMisbehaviour::Cookie));
+        assert_eq!(answer(&pending, cookie, 7), Err(PeerMisbehaviour::Cookie));
+        assert_eq!(pending.fail(cookie, CallError::Dropped), Err(PeerMisbehaviour::Cookie));
     }
 
     #[test]
     fn an_abandoned_call_keeps_its_credit_until_the_late_reply() {
         let pending = Pending::new(1);
-        let (slot, cookie) = pending.begin(0).unwrap();
+        let (slot, cookie) = pending.begin().unwrap();
         pending.abandon(slot);
-        assert!(pending.begin(1).is_none());
-        assert_eq!(pending.complete(cookie, Ok(message(1))), Ok(0));
-        let (_, younger) = pending.begin(1).unwrap();
-        assert_eq!(pending.complete(cookie, Ok(message(1))), Err(PeerMisbehaviour::Cookie));
-        assert_eq!(pending.complete(younger, Ok(message(2))), Ok(1));
+        assert!(pending.begin().is_none());
+        assert_eq!(answer(&pending, cookie, 1), Ok(()));
+        let (slot, younger) = pending.begin().unwrap();
+        assert_eq!(answer(&pending, cookie, 1), Err(PeerMisbehaviour::Cookie));
+        assert_eq!(answer(&pending, younger, 2), Ok(()));
+        assert_eq!(pending.finish(slot, Waker::noop()), Some(Ok(message(2))));
+    }
+
+    #[test]
+    fn a_dropped_call_fails() {
+        let pending = Pending::new(1);
+        let (slot, cookie) = pending.begin().unwrap();
+        assert_eq!(pending.fail(cookie, CallError::Dropped), Ok(()));
+        assert_eq!(pending.finish(slot, Waker::noop()), Some(Err(CallError::Dropped)));
     }
 
     #[test]
     fn made_up_cookies_are_refused() {
         let pending = Pending::new(2);
-        let (_, cookie) = pending.begin(0).unwrap();
+        let (_, cookie) = pending.begin().unwrap();
         for wrong in [0, 1, cookie ^ 1, cookie + 2, cookie + (1 << SLOT_BITS), u64::MAX] {
-            assert_eq!(pending.complete(wrong, Ok(message(0))), Err(PeerMisbehaviour::Cookie), "{wrong:#x}");
+            assert_eq!(answer(&pending, wrong, 0), Err(PeerMisbehaviour::Cookie), "{wrong:#x}");
         }
     }
 
     #[test]
     fn failure_ends_all_and_frees_the_abandoned() {
         let pending = Pending::new(2);
-        let (first, _) = pending.begin(0).unwrap();
-        let (second, _) = pending.begin(1).unwrap();
+        let (first, _) = pending.begin().unwrap();
+        let (second, _) = pending.begin().unwrap();
         pending.abandon(second);
         pending.fail_all(CallError::Closed);
         assert_eq!(pending.finish(first, Waker::noop()), Some(Err(CallError::Closed)));
-        assert!(pending.begin(2).is_some() && pending.begin(3).is_some() && pending.begin(4).is_none());
+        assert!(pending.begin().is_some() && pending.begin().is_some() && pending.begin().is_none());
+    }
+
+    /// The waker of the last poll is the one that counts.
+    #[test]
+    fn a_call_that_moves_to_another_task_wakes_that_task() {
+        use alloc::sync::Arc;
+        use alloc::task::Wake;
+        use core::sync::atomic::{AtomicU32, Ordering};
+        struct Count(AtomicU32);
+        impl Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let counts = [0, 1].map(|_| Arc::new(Count(AtomicU32::new(0))));
+        let wakers = counts.clone().map(Waker::from);
+        let pending = Pending::new(1);
+        for turn in 0..3 {
+            let (slot, cookie) = pending.begin().unwrap();
+            assert_eq!(pending.finish(slot, &wakers[0]), None);
+            assert_eq!(pending.finish(slot, &wakers[1]), None);
+            assert_eq!(answer(&pending, cookie, 0), Ok(()));
+            assert!(pending.finish(slot, &wakers[1]).is_some());
+            assert_eq!(counts.each_ref().map(|count| count.0.load(Ordering::Relaxed)), [0, turn + 1]);
+        }
     }
 }

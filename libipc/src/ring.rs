@@ -1,7 +1,7 @@
 //! One direction of a channel: a ring of entries, one producer, one consumer.
 //!
 //! Both ends count entries with a private, free-running 64-bit index; neither index is ever shared, and the capacity is the
-//! end's own. Entry `index % capacity` is valid in lap `index / capacity + 1`.
+//! end's own. What makes an entry valid is its mark ([`crate::entry`]).
 //!
 //! There is no "full" in the ring itself: back-pressure is by credits. The client never has more requests outstanding than
 //! entries ([`crate::call`]), so neither ring can be overrun by a correct peer; an incorrect one overwrites only what it was
@@ -12,29 +12,34 @@
 
 use core::cell::Cell;
 
-use crate::entry::{Entry, Packet};
+use crate::entry::{Arrival, Entry, Packet};
 use crate::error::PeerMisbehaviour;
 
-/// The index of an entry, and what it means for a ring of `1 << shift` entries.
+/// A place in a ring: which entry is next, and the mark that makes it valid.
 struct Position {
+    entries: &'static [Entry],
     next: Cell<u64>,
-    shift: u32,
 }
 
 impl Position {
-    fn new(entries: &[Entry]) -> Self {
+    fn new(entries: &'static [Entry]) -> Self {
         assert!(entries.len().is_power_of_two(), "a ring has a power of two of entries");
-        Self { next: Cell::new(0), shift: entries.len().ilog2() }
+        Self { entries, next: Cell::new(0) }
+    }
+
+    #[inline] // one load
+    fn mask(&self) -> u64 {
+        self.entries.len() as u64 - 1
     }
 
     #[inline] // two instructions
-    fn lap(&self) -> u32 {
-        ((self.next.get() >> self.shift) as u32).wrapping_add(1)
+    fn mark(&self) -> u32 {
+        ((self.next.get() | self.mask()) as u32).wrapping_add(1)
     }
 
-    #[inline] // two instructions
-    fn entry<'e>(&self, entries: &'e [Entry]) -> &'e Entry {
-        &entries[self.next.get() as usize & (entries.len() - 1)]
+    #[inline] // three instructions
+    fn entry(&self) -> &'static Entry {
+        &self.entries[(self.next.get() & self.mask()) as usize]
     }
 
     #[inline] // two instructions
@@ -44,10 +49,7 @@ impl Position {
 }
 
 /// The end that writes.
-pub struct Producer {
-    entries: &'static [Entry],
-    position: Position,
-}
+pub struct Producer(Position);
 
 impl Producer {
     /// The producer of a ring that nobody has written.
@@ -55,34 +57,31 @@ impl Producer {
     /// # Panics
     /// If the number of entries is not a power of two; [`crate::channel::Memory`] checks it before.
     pub fn new(entries: &'static [Entry]) -> Self {
-        Self { entries, position: Position::new(entries) }
+        Self(Position::new(entries))
     }
 
     /// Entries pushed so far.
     #[inline] // one load
     pub fn pushed(&self) -> u64 {
-        self.position.next.get()
+        self.0.next.get()
     }
 
     /// Entries of the ring.
     #[inline] // one load
     pub fn capacity(&self) -> u64 {
-        self.entries.len() as u64
+        self.0.entries.len() as u64
     }
 
     /// Writes the next entry. The caller holds a credit for it: an entry that the consumer has not taken is overwritten.
     #[inline] // hot path
     pub fn push(&self, packet: &Packet) {
-        self.position.entry(self.entries).store(self.position.lap(), packet);
-        self.position.advance();
+        self.0.entry().store(self.0.mark(), packet);
+        self.0.advance();
     }
 }
 
 /// The end that reads.
-pub struct Consumer {
-    entries: &'static [Entry],
-    position: Position,
-}
+pub struct Consumer(Position);
 
 impl Consumer {
     /// The consumer of a ring that nobody has read.
@@ -90,31 +89,33 @@ impl Consumer {
     /// # Panics
     /// If the number of entries is not a power of two; [`crate::channel::Memory`] checks it before.
     pub fn new(entries: &'static [Entry]) -> Self {
-        Self { entries, position: Position::new(entries) }
+        Self(Position::new(entries))
     }
 
     /// Entries taken so far.
     #[inline] // one load
     pub fn taken(&self) -> u64 {
-        self.position.next.get()
+        self.0.next.get()
     }
 
-    /// Whether [`Consumer::pop`] would give anything: a packet, or an error.
+    /// Whether [`Consumer::peek`] would give anything: an arrival, or an error.
     #[inline] // polled
     pub fn is_ready(&self) -> bool {
-        self.position.entry(self.entries).is_ready(self.position.lap())
+        self.0.entry().is_ready(self.0.mark(), self.0.entries.len() as u32)
     }
 
-    /// Takes the next packet, if there is one.
+    /// What the next entry holds, if it is there. It stays next until [`Consumer::advance`].
     ///
     /// # Errors
-    /// If the producer wrote what a correct producer never writes; the consumer does not advance.
+    /// If the producer wrote what a correct producer never writes.
     #[inline] // hot path
-    pub fn pop(&self) -> Result<Option<Packet>, PeerMisbehaviour> {
-        let packet = self.position.entry(self.entries).load(self.position.lap())?;
-        if packet.is_some() {
-            self.position.advance();
-        }
-        Ok(packet)
+    pub fn peek(&self) -> Result<Option<Arrival<'static>>, PeerMisbehaviour> {
+        self.0.entry().load(self.0.mark(), self.0.entries.len() as u32)
+    }
+
+    /// Takes the entry that was last peeked at.
+    #[inline] // two instructions
+    pub fn advance(&self) {
+        self.0.advance();
     }
 }

@@ -17,7 +17,7 @@ use core::task::{Context, Poll, Waker};
 use crate::arena::{ArenaMemory, Loan};
 use crate::bell::{Doze, Ring};
 use crate::channel::{Bells, End, Memory, NativePeer, Role};
-use crate::entry::{Kind, Packet};
+use crate::entry::{Arrival, Kind, Packet};
 use crate::error::PeerMisbehaviour;
 use crate::executor::Link;
 use crate::mailbox::Mailbox;
@@ -37,7 +37,8 @@ struct Channel<R> {
 ///
 /// A server belongs to one thread. Attach it to the executor whose tasks use it.
 pub struct Server<R: Ring = NativePeer> {
-    channels: Box<[Channel<R>]>,
+    /// Boxed one by one: a channel is found by a load instead of a multiplication.
+    channels: Box<[Box<Channel<R>>]>,
     mailbox: Option<Rc<Mailbox>>,
     turn: Cell<usize>,
     /// Requests that may still be handed out in this round.
@@ -59,17 +60,23 @@ impl<R: Ring> Channel<R> {
         }
     }
 
-    /// The next request.
+    /// The next request: its kind, cookie and message.
     #[inline] // hot path
     fn take(&self) -> Option<Packet> {
         let end = self.end.as_ref()?;
         if end.is_closed() {
             return None;
         }
-        match end.pop() {
+        match end.peek() {
             Ok(None) => None,
-            Ok(Some(packet)) => match self.admit(&packet, end.output.capacity()) {
-                Ok(()) => Some(packet),
+            Ok(Some(arrival)) => match self.admit(&arrival, end.output.capacity()) {
+                Ok(kind) => {
+                    let packet = Packet { kind, cookie: arrival.cookie(), message: arrival.message() };
+                    end.input.advance();
+                    // After the entry was read, before the answer: see `Taken`.
+                    end.taken.publish(end.input.taken());
+                    Some(packet)
+                }
                 Err(misbehaviour) => self.fail(end, misbehaviour),
             },
             Err(misbehaviour) => self.fail(end, misbehaviour),
@@ -77,15 +84,18 @@ impl<R: Ring> Channel<R> {
     }
 
     #[inline] // hot path
-    fn admit(&self, packet: &Packet, entries: u64) -> Result<(), PeerMisbehaviour> {
-        match packet.kind {
-            Kind::OneWay => Ok(()),
-            Kind::Call if self.in_flight.get() < entries => {
-                self.in_flight.set(self.in_flight.get() + 1);
-                Ok(())
+    fn admit(&self, arrival: &Arrival<'_>, entries: u64) -> Result<Kind, PeerMisbehaviour> {
+        if arrival.is(Kind::Call) {
+            let in_flight = self.in_flight.get();
+            if in_flight == entries {
+                return Err(PeerMisbehaviour::Credit);
             }
-            Kind::Call => Err(PeerMisbehaviour::Credit),
-            Kind::Reply | Kind::Dropped => Err(PeerMisbehaviour::Kind),
+            self.in_flight.set(in_flight + 1);
+            Ok(Kind::Call)
+        } else if arrival.is(Kind::OneWay) {
+            Ok(Kind::OneWay)
+        } else {
+            Err(arrival.fault())
         }
     }
 
@@ -132,7 +142,7 @@ impl<R: Ring> Server<R> {
 
     fn over(channels: Vec<Channel<R>>, mailbox: Option<Rc<Mailbox>>) -> Self {
         Self {
-            channels: channels.into(),
+            channels: channels.into_iter().map(Box::new).collect(),
             mailbox,
             turn: Cell::new(0),
             budget: Cell::new(BUDGET),
@@ -198,32 +208,29 @@ impl<R: Ring> Server<R> {
                 Packet { kind: Kind::Call, cookie: arrived.ticket, message: arrived.message },
             ));
         }
-        let mut channel = self.turn.get();
+        let mut index = self.turn.get();
         for _ in 0..self.channels.len() {
-            let packet = self.channels[channel].take();
-            let next = if channel + 1 == self.channels.len() { 0 } else { channel + 1 };
+            let packet = self.channels[index].take();
+            let next = if index + 1 == self.channels.len() { 0 } else { index + 1 };
             if let Some(packet) = packet {
                 self.turn.set(next);
-                return Some(self.request(channel, packet));
+                return Some(self.request(index, packet));
             }
-            channel = next;
+            index = next;
         }
         None
     }
 
     #[inline] // hot path
-    fn request(&self, channel: usize, packet: Packet) -> Request<'_, R> {
+    fn request(&self, index: usize, packet: Packet) -> Request<'_, R> {
         self.requests.set(self.requests.get() + 1);
-        let wants_reply = packet.kind == Kind::Call;
-        Request { server: self, channel, cookie: packet.cookie, wants_reply, message: packet.message }
-    }
-
-    /// Delivers what answers the request; `kind` is Reply or Dropped.
-    #[inline] // hot path
-    fn answer(&self, channel: usize, kind: Kind, cookie: u64, message: Message) {
-        match &self.mailbox {
-            Some(mailbox) => mailbox.answer(cookie, (kind == Kind::Reply).then_some(message)),
-            None => self.channels[channel].answer(kind, cookie, message),
+        Request {
+            server: self,
+            channel: &self.channels[index],
+            index,
+            cookie: packet.cookie,
+            wants_reply: packet.kind == Kind::Call,
+            message: packet.message,
         }
     }
 
@@ -254,7 +261,6 @@ impl<R: Ring> Link for Server<R> {
 
     fn publish(&self) {
         for end in self.channels.iter().filter_map(|channel| channel.end.as_ref()) {
-            end.taken.publish(end.input.taken());
             end.publish();
         }
     }
@@ -297,7 +303,8 @@ impl<'s, R: Ring> Future for Receive<'s, R> {
 /// A request to be answered.
 pub struct Request<'s, R: Ring = NativePeer> {
     server: &'s Server<R>,
-    channel: usize,
+    channel: &'s Channel<R>,
+    index: usize,
     cookie: u64,
     wants_reply: bool,
     message: Message,
@@ -307,7 +314,7 @@ impl<R: Ring> Request<'_, R> {
     /// Which channel it came from: who asks.
     #[inline] // one load
     pub fn channel(&self) -> usize {
-        self.channel
+        self.index
     }
 
     /// What is asked. Nothing in it is checked but its length.
@@ -321,14 +328,23 @@ impl<R: Ring> Request<'_, R> {
     /// # Errors
     /// If it is not inside the arena.
     pub fn loan(&self, offset: u64, size: u64) -> Result<Loan, PeerMisbehaviour> {
-        Loan::new(self.server.channels[self.channel].arena, offset, size)
+        Loan::new(self.channel.arena, offset, size)
     }
 
     /// Answers the request. To a one-way message this does nothing.
     #[inline] // hot path
     pub fn reply(mut self, message: Message) {
         if core::mem::take(&mut self.wants_reply) {
-            self.server.answer(self.channel, Kind::Reply, self.cookie, message);
+            self.answer(Kind::Reply, message);
+        }
+    }
+
+    /// Delivers what answers the request; `kind` is Reply or Dropped.
+    #[inline] // hot path
+    fn answer(&self, kind: Kind, message: Message) {
+        match &self.server.mailbox {
+            Some(mailbox) => mailbox.answer(self.cookie, (kind == Kind::Reply).then_some(message)),
+            None => self.channel.answer(kind, self.cookie, message),
         }
     }
 }
@@ -337,7 +353,7 @@ impl<R: Ring> Drop for Request<'_, R> {
     #[inline] // hot path: a branch when it was answered
     fn drop(&mut self) {
         if self.wants_reply {
-            self.server.answer(self.channel, Kind::Dropped, self.cookie, Message::default());
+            self.answer(Kind::Dropped, Message::default());
         }
     }
 }

@@ -380,19 +380,19 @@ fn data_travels_in_the_arena() {
 fn a_lying_server_is_found_out() {
     let reply = |kind, cookie| Packet { kind, cookie, message: ask(0) };
     let cases: [(u32, Packet, PeerMisbehaviour); 4] = [
-        (1, reply(Kind::Reply, 0xDEAD_0000), PeerMisbehaviour::Cookie),
-        (1, reply(Kind::Reply, u64::MAX), PeerMisbehaviour::Cookie),
-        (1, reply(Kind::Call, 0x1_0000), PeerMisbehaviour::Kind),
-        (7, reply(Kind::Reply, 0x1_0000), PeerMisbehaviour::Sequence),
+        (2, reply(Kind::Reply, 0xDEAD_0000), PeerMisbehaviour::Cookie),
+        (2, reply(Kind::Reply, u64::MAX), PeerMisbehaviour::Cookie),
+        (2, reply(Kind::Call, 0x1_0000), PeerMisbehaviour::Kind),
+        (14, reply(Kind::Reply, 0x1_0000), PeerMisbehaviour::Sequence),
     ];
-    for (lap, packet, expected) in cases {
+    for (mark, packet, expected) in cases {
         let (memory, client, _server) = pair(2);
         let executor = Executor::new(1);
         executor.attach(&client);
         executor
             .spawn(async {
                 let call = client.call(ask(1));
-                memory.reply_entries()[0].store(lap, &packet);
+                memory.reply_entries()[0].store(mark, &packet);
                 assert_eq!(call.await, Err(CallError::Peer(expected)));
                 assert_eq!(client.call(ask(2)).await, Err(CallError::Peer(expected)));
             })
@@ -406,7 +406,7 @@ fn a_server_answering_twice_is_found_out() {
     let (memory, client, server) = pair(2);
     run(&client, &server, 1, async {
         assert_eq!(client.call(ask(1)).await, Ok(ask(2)));
-        memory.reply_entries()[1].store(1, &Packet { kind: Kind::Reply, cookie: 0x1_0000, message: ask(0) });
+        memory.reply_entries()[1].store(2, &Packet { kind: Kind::Reply, cookie: 0x1_0000, message: ask(0) });
         assert_eq!(client.call(ask(1)).await, Err(CallError::Peer(PeerMisbehaviour::Cookie)));
     });
 }
@@ -414,13 +414,13 @@ fn a_server_answering_twice_is_found_out() {
 #[test]
 fn a_lying_client_loses_its_channel_only() {
     let request = |kind| Packet { kind, cookie: 0, message: ask(0) };
-    for (lap, packet, expected) in
-        [(1, request(Kind::Reply), PeerMisbehaviour::Kind), (9, request(Kind::Call), PeerMisbehaviour::Sequence)]
+    for (mark, packet, expected) in
+        [(2, request(Kind::Reply), PeerMisbehaviour::Kind), (18, request(Kind::Call), PeerMisbehaviour::Sequence)]
     {
         let memories = [Memory::leak(2, 0).unwrap(), Memory::leak(2, 0).unwrap()];
         let clients = memories.map(|memory| Client::new(&memory, Here));
         let server = Server::new(memories.map(|memory| (memory, Here)));
-        memories[0].request_entries()[0].store(lap, &packet);
+        memories[0].request_entries()[0].store(mark, &packet);
         run(&clients[1], &server, 1, async {
             assert_eq!(clients[1].call(ask(3)).await, Ok(ask(6)));
         });
@@ -434,7 +434,7 @@ fn a_client_of_another_layout_is_refused() {
     let memory = Memory::leak(2, 64).unwrap();
     let server = Server::new([(memory, Here)]);
     // Nobody wrote the client's header.
-    memory.request_entries()[0].store(1, &Packet { kind: Kind::Call, cookie: 0, message: ask(0) });
+    memory.request_entries()[0].store(2, &Packet { kind: Kind::Call, cookie: 0, message: ask(0) });
     let executor = Executor::new(1);
     executor.attach(&server);
     executor
@@ -455,14 +455,14 @@ fn a_client_beyond_its_credits_is_refused() {
     executor.attach(&server);
     executor
         .spawn(async {
-            let store = |index: usize, lap| {
-                memory.request_entries()[index].store(lap, &Packet { kind: Kind::Call, cookie: 0, message: ask(0) })
+            let store = |index: usize, mark| {
+                memory.request_entries()[index].store(mark, &Packet { kind: Kind::Call, cookie: 0, message: ask(0) })
             };
-            store(0, 1);
-            store(1, 1);
+            store(0, 2);
+            store(1, 2);
             let _first = server.recv().await;
             let _second = server.recv().await;
-            store(0, 2);
+            store(0, 4);
             let receive = server.recv();
             pin_mut!(receive);
             select(receive, Box::pin(yield_once())).await;

@@ -10,7 +10,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use crate::executor::PoolFull;
-use crate::executor::ready::ReadySet;
+use crate::executor::ready::{ReadyBit, ReadySet};
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -20,35 +20,26 @@ struct Place<'a> {
     waker: Waker,
 }
 
-/// Wakes the task of one place.
-struct PlaceWaker {
-    ready: Arc<ReadySet>,
-    index: usize,
-}
-
-impl Wake for PlaceWaker {
+impl Wake for ReadyBit {
     fn wake(self: Arc<Self>) {
-        self.ready.set(self.index);
+        self.set();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.ready.set(self.index);
+        self.set();
     }
 }
 
 pub(crate) struct Pool<'a> {
     places: Box<[Place<'a>]>,
     free: RefCell<Vec<usize>>,
-    ready: Arc<ReadySet>,
+    ready: ReadySet,
 }
 
 impl<'a> Pool<'a> {
     pub(crate) fn new(capacity: usize) -> Self {
-        let ready = Arc::new(ReadySet::new(capacity));
-        let place = |index| Place {
-            task: Cell::new(None),
-            waker: Waker::from(Arc::new(PlaceWaker { ready: ready.clone(), index })),
-        };
+        let ready = ReadySet::new(capacity);
+        let place = |index| Place { task: Cell::new(None), waker: Waker::from(Arc::new(ready.bit(index))) };
         Self { places: (0..capacity).map(place).collect(), free: RefCell::new((0..capacity).rev().collect()), ready }
     }
 
@@ -57,7 +48,7 @@ impl<'a> Pool<'a> {
             return Err(PoolFull(task));
         };
         self.places[index].task.set(Some(Box::pin(task)));
-        self.ready.set(index);
+        self.places[index].waker.wake_by_ref();
         Ok(())
     }
 

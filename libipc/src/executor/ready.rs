@@ -5,24 +5,38 @@
 //! it in the next round.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use crate::sync::{AtomicU64, Ordering};
 
 /// The ready bits of a pool.
 pub(crate) struct ReadySet {
-    words: Box<[AtomicU64]>,
+    words: Box<[Arc<AtomicU64>]>,
+}
+
+/// One task's bit.
+pub(crate) struct ReadyBit {
+    word: Arc<AtomicU64>,
+    bit: u64,
+}
+
+impl ReadyBit {
+    /// Makes the task ready.
+    #[inline] // three instructions
+    pub(crate) fn set(&self) {
+        // Release: what the waker saw before, the task sees when it runs.
+        self.word.fetch_or(self.bit, Ordering::Release);
+    }
 }
 
 impl ReadySet {
     pub(crate) fn new(tasks: usize) -> Self {
-        Self { words: (0..tasks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
+        Self { words: (0..tasks.div_ceil(64)).map(|_| Arc::new(AtomicU64::new(0))).collect() }
     }
 
-    /// Makes task `index` ready.
-    #[inline] // one atomic instruction
-    pub(crate) fn set(&self, index: usize) {
-        // Release: what the waker saw before, the task sees when it runs.
-        self.words[index / 64].fetch_or(1 << (index % 64), Ordering::Release);
+    /// The bit of task `index`.
+    pub(crate) fn bit(&self, index: usize) -> ReadyBit {
+        ReadyBit { word: self.words[index / 64].clone(), bit: 1 << (index % 64) }
     }
 
     /// Whether any task is ready.
@@ -39,9 +53,7 @@ impl ReadySet {
     /// Takes the ready bits of word `word`: tasks `64 * word ..`.
     #[inline] // once per round and word
     pub(crate) fn take(&self, word: usize) -> u64 {
-        if self.words[word].load(Ordering::Relaxed) == 0 {
-            return 0;
-        }
-        self.words[word].swap(0, Ordering::Acquire)
+        let word = &self.words[word];
+        if word.load(Ordering::Relaxed) == 0 { 0 } else { word.swap(0, Ordering::Acquire) }
     }
 }
