@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `address` | `10.0.2.15/24` | own IPv4 address and prefix length |
 //! | `gateway` | `10.0.2.2` | router for everything outside the prefix |
-//! | `mac` | `02:00:00:00:00:01` | station address; the default is locally administered |
+//! | `mac` | the device tree's, else `02:00:00:00:00:01` | station address |
 //! | `sockets` | `128` | TCP sockets in all, each with its buffers |
 //! | `per-client` | `64` | connections that one client may hold |
 //!
@@ -23,9 +23,12 @@ pub const INGRESS_BUDGET: usize = 32;
 /// Most connections that wait on one listener, whatever its owner asks for.
 pub const MAX_BACKLOG: usize = 64;
 
-/// Unanswered data is given up after this long, and the connection with it (RFC 9293 section 3.8.3 asks for 100 s or more
-/// for an established connection).
-pub const USER_TIMEOUT_SECONDS: u64 = 120;
+/// A quiet connection's peer is asked this often whether it is still there.
+pub const KEEP_ALIVE_SECONDS: u64 = 60;
+
+/// A connection whose peer has not been heard for this long, though asked or sent to, is given up: sockets are few. Above the 100 s that RFC 9293,
+/// section 3.8.3, demands before data is given up.
+pub const PEER_TIMEOUT_SECONDS: u64 = 180;
 
 /// Receive and transmit descriptors of the NIC.
 pub const DESCRIPTORS: usize = 128;
@@ -61,13 +64,18 @@ impl core::fmt::Display for BadArgument<'_> {
 }
 
 impl Config {
-    /// Reads the arguments through `arg`; those not given have the defaults above.
-    pub fn from_args<'a>(arg: impl Fn(&'static str) -> Option<&'a str>) -> Result<Self, BadArgument<'a>> {
+    /// Reads the arguments through `arg`; those not given have the defaults above. `mac` is the address that the device tree
+    /// gives the device, if it does.
+    pub fn from_args<'a>(
+        mac: Option<EthernetAddress>,
+        arg: impl Fn(&'static str) -> Option<&'a str>,
+    ) -> Result<Self, BadArgument<'a>> {
         fn read<'a, T: FromStr>(key: &'static str, given: Option<&'a str>, default: T) -> Result<T, BadArgument<'a>> {
             given.map_or(Ok(default), |value| value.parse().map_err(|_| BadArgument { key, value }))
         }
         let address = Ipv4Cidr::new(Ipv4Address::new(10, 0, 2, 15), 24);
-        let mac = EthernetAddress([0x02, 0, 0, 0, 0, 1]);
+        // Locally administered (IEEE 802, second bit of the first byte).
+        let mac = mac.unwrap_or(EthernetAddress([0x02, 0, 0, 0, 0, 1]));
         Ok(Self {
             address: read("address", arg("address"), address)?,
             gateway: read("gateway", arg("gateway"), Ipv4Address::new(10, 0, 2, 2))?,
@@ -84,14 +92,20 @@ mod tests {
 
     #[test]
     fn defaults_are_the_user_mode_network() {
-        let config = Config::from_args(|_| None).unwrap();
+        let config = Config::from_args(None, |_| None).unwrap();
         assert_eq!(config.address, "10.0.2.15/24".parse().unwrap());
         assert_eq!(config.gateway, Ipv4Address::new(10, 0, 2, 2));
     }
 
     #[test]
+    fn the_device_trees_station_address_is_used_unless_the_manifest_has_one() {
+        let told = Some(EthernetAddress([2, 3, 4, 5, 6, 7]));
+        assert_eq!(Config::from_args(told, |_| None).unwrap().mac, told.unwrap());
+    }
+
+    #[test]
     fn arguments_replace_defaults() {
-        let config = Config::from_args(|key| match key {
+        let config = Config::from_args(Some(EthernetAddress([2; 6])), |key| match key {
             "address" => Some("192.168.7.9/16"),
             "mac" => Some("02:00:00:00:00:07"),
             "sockets" => Some("5"),
@@ -106,7 +120,7 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         for (name, value) in [("address", "10.0.2.15/33"), ("gateway", "router"), ("mac", "02"), ("sockets", "-1")] {
-            let refused = Config::from_args(|key| (key == name).then_some(value)).unwrap_err();
+            let refused = Config::from_args(None, |key| (key == name).then_some(value)).unwrap_err();
             assert_eq!((refused.key, refused.value), (name, value));
         }
     }

@@ -4,6 +4,11 @@
 //! An interrupt stays masked in the kernel until it is acknowledged there; that is done when the frames are drained, so under load the
 //! device does not interrupt at all while the task goes round with [`Polled::More`]. The device's own status is acknowledged before
 //! draining: what arrives in between interrupts again as soon as the kernel lets it.
+//!
+//! smoltcp's deadlines (retransmission, delayed acknowledgement, keeping a closed connection) are many and mostly moved before they are due, and asking
+//! for the earliest costs a walk over all sockets. So after activity the alarm is merely made to come within [`TICK`], which under load it nearly
+//! always is already; only when it comes is the earliest deadline asked for. A deadline is met at most one tick late, and a stack without any does
+//! not wake up.
 
 use core::cell::RefCell;
 use core::convert::Infallible;
@@ -11,11 +16,64 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Context, Poll};
 
-use drivers::axinic;
+use drivers::goldfish_rtc::GoldfishRtc;
+use drivers::{Registers, axinic};
 use libipc::executor::Events;
-use smoltcp::time::Instant;
+use smoltcp::time::{Duration, Instant};
 
 use crate::stack::{Polled, Stack, Wire};
+
+/// How late a deadline may be met.
+pub const TICK: Duration = Duration::from_millis(20);
+
+/// A timer that interrupts once.
+pub trait Alarm {
+    /// Fires `delay` from now, instead of when it would have.
+    fn set(&mut self, delay: Duration);
+    /// Ends its interrupt.
+    fn acknowledge(&mut self);
+}
+
+impl<R: Registers> Alarm for GoldfishRtc<R> {
+    fn set(&mut self, delay: Duration) {
+        self.set_alarm(delay.total_micros() * 1000);
+    }
+    fn acknowledge(&mut self) {
+        GoldfishRtc::acknowledge(self);
+    }
+}
+
+/// No timer: deadlines are met when something else happens. A peer that waits for our retransmission mostly sends again itself.
+pub struct NoAlarm;
+
+impl Alarm for NoAlarm {
+    fn set(&mut self, _: Duration) {}
+    fn acknowledge(&mut self) {}
+}
+
+/// The interrupts of a stack: the doorbell bits they set, and how the kernel is told to pass on the next.
+pub struct Interrupts<'a> {
+    /// The doorbell's bits.
+    pub events: &'a Events,
+    /// The bits of the interrupts: of the network device, and last that of the alarm, if it has one.
+    pub bits: &'a [u32],
+    /// How many of them are the network device's.
+    pub device: usize,
+    /// Lets the kernel pass on the next interrupt of bit `bits[i]`.
+    pub pass_next: &'a dyn Fn(usize),
+}
+
+impl Interrupts<'_> {
+    /// Bit i of the result: interrupt i has come. Those that have not will wake the task.
+    fn take(&self, cx: &mut Context<'_>) -> u64 {
+        let come = |index: &usize| pin!(self.events.event(self.bits[*index])).poll(cx).is_ready();
+        (0..self.bits.len()).filter(come).fold(0, |fired, index| fired | 1 << index)
+    }
+
+    fn done(&self, fired: u64) {
+        (0..self.bits.len()).filter(|index| fired >> index & 1 != 0).for_each(self.pass_next);
+    }
+}
 
 /// The clock of the machine as smoltcp's time.
 pub struct Clock {
@@ -35,50 +93,73 @@ impl Clock {
     }
 }
 
-/// Drives `stack` until its device fails for good. `bits` are the doorbell bits of the device's interrupts; `acknowledge(i)` lets the kernel pass on
-/// the next one of bit `bits[i]`.
+/// When the alarm will come.
+struct Deadline<A> {
+    alarm: A,
+    at: Option<Instant>,
+}
+
+impl<A: Alarm> Deadline<A> {
+    /// After a poll for another reason: makes sure that the alarm comes within a tick.
+    fn within_tick(&mut self, now: Instant) {
+        if self.at.is_none_or(|at| at > now + TICK) {
+            self.set(now, TICK);
+        }
+    }
+
+    /// After the alarm has come and the stack was polled: sets it for the next deadline.
+    fn renew<D: Wire>(&mut self, now: Instant, stack: &mut Stack<D>) {
+        self.at = None;
+        if let Some(due) = stack.poll_at(now) {
+            self.set(now, if due > now + TICK { due - now } else { TICK });
+        }
+    }
+
+    fn set(&mut self, now: Instant, delay: Duration) {
+        self.alarm.set(delay);
+        self.at = Some(now + delay);
+    }
+}
+
+/// Drives `stack` until its device fails for good.
 pub async fn drive<D: Wire>(
     stack: &RefCell<Stack<D>>,
-    events: &Events,
-    bits: &[u32],
-    acknowledge: impl Fn(usize),
+    interrupts: Interrupts<'_>,
+    alarm: impl Alarm,
     clock: &Clock,
 ) -> Result<Infallible, axinic::Error> {
-    let mut fired = 0u64;
+    let mut deadline = Deadline { alarm, at: None };
+    let mut fired = 0;
     let mut polled = Polled::Done;
     loop {
         fired |= poll_fn(|cx| {
-            let fired = take_fired(events, bits, cx);
+            let fired = interrupts.take(cx);
             let requested = stack.borrow_mut().poll_requested(cx.waker());
             if fired != 0 || requested || polled == Polled::More { Poll::Ready(fired) } else { Poll::Pending }
         })
         .await;
         {
-            let mut stack = stack.borrow_mut();
-            if fired != 0 {
+            let stack = &mut *stack.borrow_mut();
+            let alarm = fired >> interrupts.device != 0;
+            if alarm {
+                deadline.alarm.acknowledge();
+            }
+            if fired & !(u64::MAX << interrupts.device) != 0 {
                 stack.device().acknowledge()?;
             }
-            polled = stack.poll(clock.now());
+            let now = clock.now();
+            polled = stack.poll(now);
+            if alarm {
+                deadline.renew(now, stack);
+            } else {
+                deadline.within_tick(now);
+            }
         }
         match polled {
             Polled::More => yield_once().await,
-            Polled::Done => {
-                (0..bits.len()).filter(|index| fired >> index & 1 != 0).for_each(&acknowledge);
-                fired = 0;
-            }
+            Polled::Done => interrupts.done(core::mem::take(&mut fired)),
         }
     }
-}
-
-/// Bit i of the result: the event of `bits[i]` has come. Those that have not will wake the task.
-fn take_fired(events: &Events, bits: &[u32], cx: &mut Context<'_>) -> u64 {
-    let mut fired = 0;
-    for (index, &bit) in bits.iter().enumerate() {
-        if pin!(events.event(bit)).poll(cx).is_ready() {
-            fired |= 1 << index;
-        }
-    }
-    fired
 }
 
 /// Lets every other ready task run once.

@@ -13,14 +13,16 @@ mod program {
     use core::fmt;
 
     use drivers::axinic::{self, Coalesce, Link};
+    use drivers::goldfish_rtc::GoldfishRtc;
     use drivers::{AxiNic, DmaRegion, Mmio};
     use libipc::executor::Events;
     use libipc::port::GuestPort;
     use libipc::{Executor, OpenError, Server};
     use nwp_server::config::{BadArgument, Config, DESCRIPTORS};
-    use nwp_server::drive::{Clock, drive};
+    use nwp_server::drive::{Clock, Interrupts, NoAlarm, drive};
     use nwp_server::serve::worker;
     use nwp_server::{Nic, Stack};
+    use smoltcp::wire::EthernetAddress;
     use userlib::env::{Device, Role, Transport};
     use userlib::{Env, println};
 
@@ -50,19 +52,22 @@ mod program {
     }
 
     fn main(env: &'static Env, _: usize) -> Result<(), Failure> {
-        let config = Config::from_args(|key| env.arg(key)).map_err(Failure::Argument)?;
         let clock = Clock::new(env.timebase_hz(), userlib::time::ticks);
         let engine = env.device("xlnx,axi-dma-1.00.a").ok_or(Failure::Missing("xlnx,axi-dma-1.00.a"))?;
         let mac = env.device("xlnx,axi-ethernet-1.00.a").ok_or(Failure::Missing("xlnx,axi-ethernet-1.00.a"))?;
+        let station = mac.property("local-mac-address").and_then(|bytes| bytes.try_into().ok()).map(EthernetAddress);
+        let config = Config::from_args(station, |key| env.arg(key)).map_err(Failure::Argument)?;
         let nic = open_nic(env, &config, &engine, &mac, &clock)?;
-        let interrupts: Vec<_> = engine.interrupts().map(|interrupt| (interrupt.bit, interrupt.handler)).collect();
+        let rtc = env.device("google,goldfish-rtc");
+        let mut interrupts: Vec<_> = engine.interrupts().collect();
+        let device = interrupts.len();
+        interrupts.extend(rtc.iter().flat_map(Device::interrupts));
 
-        let acknowledge = |index: usize| {
-            let (_, handler) = interrupts[index];
+        let bits: Vec<u32> = interrupts.iter().map(|interrupt| interrupt.bit).collect();
+        let pass_next = |index: usize| {
             // Fails only if the slot holds no handler, and then no interrupt came from it.
-            let _ = handler.ack();
+            let _ = interrupts[index].handler.ack();
         };
-        let bits: Vec<u32> = interrupts.iter().map(|&(bit, _)| bit).collect();
         // Sequence numbers start where the clock happens to be.
         let stack = RefCell::new(Stack::new(nic, &config, userlib::time::cycles(), clock.now()));
         let port = GuestPort::from_env(env);
@@ -73,17 +78,28 @@ mod program {
         executor.attach(&server);
         executor.attach(&events);
 
+        let interrupts = Interrupts { events: &events, bits: &bits, device, pass_next: &pass_next };
         let driver = async {
-            let Err(error) = drive(&stack, &events, &bits, acknowledge, &clock).await;
+            let Err(error) = match &rtc {
+                Some(rtc) => drive(&stack, interrupts, GoldfishRtc::new(window(rtc)), &clock).await,
+                None => drive(&stack, interrupts, NoAlarm, &clock).await,
+            };
             panic!("network interface: {error}");
         };
         executor.spawn(driver).expect("the pool was made for all of them");
         for _ in 0..workers {
             executor.spawn(worker(&server, &stack)).expect("the pool was made for all of them");
         }
-        println!("{}: {} on {}, {workers} requests in flight", env.name(), config.address, config.mac);
+        println!("{}: {} on {}", env.name(), config.address, config.mac);
         executor.run(&port);
         Ok(())
+    }
+
+    /// The registers of a device of this program; to be called once for each.
+    fn window(device: &Device) -> Mmio {
+        // SAFETY: the environment says that these are the registers of the device, mapped for this program alone; each window is
+        // made once.
+        unsafe { Mmio::new(device.registers.address, device.registers.size) }
     }
 
     /// Starts the NIC and waits for its link.
@@ -99,11 +115,6 @@ mod program {
         // SAFETY: the environment says that the root task has mapped `dma.region` contiguously from the first frame's address, for this
         // program alone; it is used nowhere else.
         let mut region = unsafe { DmaRegion::new(dma.region.address, physical, dma.region.size) };
-        let window = |device: &Device| {
-            // SAFETY: the environment says that these are the registers of the device, mapped for this program alone; each window is
-            // made once.
-            unsafe { Mmio::new(device.registers.address, device.registers.size) }
-        };
         let settings = axinic::Config {
             mac_address: config.mac.0,
             rx_descriptors: DESCRIPTORS,

@@ -30,7 +30,7 @@ use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Duration;
 use smoltcp::wire::IpAddress;
 
-use crate::config::{Config, MAX_BACKLOG, SOCKET_BUFFER, USER_TIMEOUT_SECONDS};
+use crate::config::{Config, KEEP_ALIVE_SECONDS, MAX_BACKLOG, PEER_TIMEOUT_SECONDS, SOCKET_BUFFER};
 
 /// Names a client: the index of its channel.
 pub type ClientId = usize;
@@ -363,7 +363,8 @@ impl Sockets {
         self.made += 1;
         let buffer = || SocketBuffer::new(vec![0; SOCKET_BUFFER]);
         let mut socket = Socket::new(buffer(), buffer());
-        socket.set_timeout(Some(Duration::from_secs(USER_TIMEOUT_SECONDS)));
+        socket.set_keep_alive(Some(Duration::from_secs(KEEP_ALIVE_SECONDS)));
+        socket.set_timeout(Some(Duration::from_secs(PEER_TIMEOUT_SECONDS)));
         // Our clients send whole requests and replies; to hold back the last segment only delays them.
         socket.set_nagle_enabled(false);
         Some(socket)

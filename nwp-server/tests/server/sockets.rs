@@ -146,6 +146,53 @@ fn what_a_cut_cable_swallows_is_sent_again_both_ways() {
 }
 
 #[test]
+fn only_the_alarm_makes_a_lost_answer_be_sent_again() {
+    World::run(1, limits(8, 8), async |world| {
+        let listener = Network::new(&world.clients[0]).listen(7, 4).await.unwrap();
+        let (handle, conn) = both(world.connect(7), listener.accept()).await;
+        let mut conn = conn.unwrap();
+        world.cut.set(true);
+        conn.write(b"once more").await.unwrap();
+        world.pass(Duration::from_millis(1)).await;
+        world.cut.set(false);
+        // The peer has nothing to send and the client asks for nothing.
+        assert_eq!(world.receive(handle.unwrap(), 9).await, b"once more");
+    });
+}
+
+#[test]
+fn a_quiet_server_sleeps_long() {
+    World::run(1, limits(8, 8), async |world| {
+        let listener = Network::new(&world.clients[0]).listen(7, 4).await.unwrap();
+        world.pass(Duration::from_millis(100)).await;
+        assert_eq!(world.time_to_alarm(), None, "nobody is connected");
+        let (handle, conn) = both(world.connect(7), listener.accept()).await;
+        let mut conn = conn.unwrap();
+        world.send(handle.unwrap(), b"to be acknowledged").await;
+        assert_eq!(conn.read(&mut [0; 64]).await, Ok(18));
+        assert!(world.time_to_alarm().unwrap() < Duration::from_millis(100));
+        world.pass(Duration::from_millis(500)).await;
+        assert!(world.time_to_alarm().unwrap() > Duration::from_secs(30), "only the peer's health is to be asked for");
+    });
+}
+
+#[test]
+fn a_quiet_connection_lives_and_one_whose_peer_is_gone_dies() {
+    World::run(1, limits(8, 8), async |world| {
+        let listener = Network::new(&world.clients[0]).listen(7, 4).await.unwrap();
+        let (handle, conn) = both(world.connect(7), listener.accept()).await;
+        let (handle, mut conn) = (handle.unwrap(), conn.unwrap());
+        world.fly(Duration::from_secs(900)).await;
+        world.send(handle, b"still here").await;
+        assert_eq!(conn.read(&mut [0; 64]).await, Ok(10));
+        world.cut.set(true);
+        let mut data = [0; 64];
+        let (read, ()) = both(conn.read(&mut data), world.fly(Duration::from_secs(300))).await;
+        assert_eq!(read, Err(Failure::Server(Error::Reset)));
+    });
+}
+
+#[test]
 fn a_dropped_connection_is_closed() {
     World::run(1, limits(8, 8), async |world| {
         let listener = Network::new(&world.clients[0]).listen(7, 4).await.unwrap();

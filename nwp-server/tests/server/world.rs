@@ -2,7 +2,8 @@
 //! server's device is one end of a cable, and at the other end sits a second smoltcp as the rest of the world.
 //!
 //! All of it is tasks of one executor. The `wire` task moves frames and time on with every round, so a test that waits makes the world turn; a test that
-//! waits for something that never comes fails when its simulated time is up.
+//! waits for something that never comes fails when its simulated time is up. The server is driven by interrupts and its alarm, as on the machine: an
+//! interrupt comes once and then not before the driver has let the next one through.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,9 +13,12 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use drivers::axinic;
+use libipc::bell::Ring;
 use libipc::channel::Memory;
+use libipc::executor::Events;
 use libipc::port::threads::ThreadPort;
 use libipc::{Client, Executor, Server};
+use nwp_server::drive::{Alarm, Clock, Interrupts, drive};
 use nwp_server::serve::worker;
 use nwp_server::stack::Wire;
 use nwp_server::{Config, Stack};
@@ -26,8 +30,21 @@ use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address, Ipv4Cidr};
 
 const ENTRIES: usize = 64;
 const ARENA: usize = 64 * 1024;
+const DEVICE_BIT: u32 = 63;
+const ALARM_BIT: u32 = 62;
+/// Time of one round, unless time flies ([`World::fly`]).
 const ROUND: Duration = Duration::from_micros(50);
-const TIME_LIMIT: Instant = Instant::from_micros_const(600_000_000);
+const LONG_ROUND: Duration = Duration::from_millis(50);
+const TIME_LIMIT: Instant = Instant::from_micros_const(3_600_000_000);
+
+thread_local! {
+    /// Simulated time in microseconds; of the thread, because the server's clock is a plain function.
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+fn now() -> Instant {
+    Instant::from_micros(NOW.get() as i64)
+}
 
 type Frames = Rc<RefCell<VecDeque<Vec<u8>>>>;
 
@@ -86,6 +103,17 @@ impl Wire for End {
     fn publish(&mut self) {}
 }
 
+/// The server's alarm: when it will come.
+#[derive(Clone, Default)]
+struct TestAlarm(Rc<Cell<Option<Instant>>>);
+
+impl Alarm for TestAlarm {
+    fn set(&mut self, delay: Duration) {
+        self.0.set(Some(now() + delay));
+    }
+    fn acknowledge(&mut self) {}
+}
+
 /// The rest of the world: a host at 10.0.2.2.
 pub struct Peer {
     interface: Interface,
@@ -127,10 +155,15 @@ pub struct World {
     pub clients: Vec<Client>,
     pub stack: RefCell<Stack<End>>,
     pub peer: RefCell<Peer>,
-    now: Cell<Instant>,
     /// The cable is cut: all frames are lost.
     pub cut: Cell<bool>,
-    frames: [Frames; 2],
+    round: Cell<Duration>,
+    to_server: Frames,
+    to_peer: Frames,
+    /// The device's interrupt has come and the driver has not yet let the next through.
+    masked: Cell<bool>,
+    alarm: TestAlarm,
+    port: ThreadPort,
     finished: Cell<bool>,
     sleepers: RefCell<Vec<Waker>>,
 }
@@ -142,7 +175,8 @@ impl World {
     /// If the test does, or if it has not ended after `TIME_LIMIT`.
     pub fn run(clients: usize, config: Config, test: impl AsyncFnOnce(&World)) {
         let (server_end, peer_end) = cable();
-        let frames = [server_end.incoming.clone(), server_end.outgoing.clone()];
+        NOW.set(0);
+        let (to_server, to_peer) = (server_end.incoming.clone(), server_end.outgoing.clone());
         let port = ThreadPort::new();
         let memories: Vec<Memory> = (0..clients).map(|_| Memory::leak(ENTRIES, ARENA).unwrap()).collect();
         let server = Server::new(memories.iter().map(|memory| (*memory, port.peer(0))));
@@ -150,17 +184,33 @@ impl World {
             clients: memories.iter().map(|memory| Client::new(memory, port.peer(1))).collect(),
             stack: RefCell::new(Stack::new(server_end, &config, 1, Instant::ZERO)),
             peer: RefCell::new(Peer::new(peer_end)),
-            now: Cell::new(Instant::ZERO),
             cut: Cell::new(false),
-            frames,
+            round: Cell::new(ROUND),
+            to_server,
+            to_peer,
+            masked: Cell::new(false),
+            alarm: TestAlarm::default(),
+            port: port.clone(),
             finished: Cell::new(false),
             sleepers: RefCell::default(),
         };
         let workers = clients * ENTRIES;
-        let executor = Executor::new(workers + 2);
+        let events = Events::new();
+        let pass_next = |index: usize| {
+            if index == 0 {
+                world.masked.set(false);
+            }
+        };
+        let bits = [DEVICE_BIT, ALARM_BIT];
+        let clock = Clock::new(1_000_000, || NOW.get());
+        let executor = Executor::new(workers + 3);
         executor.attach(&server);
+        executor.attach(&events);
         world.clients.iter().for_each(|client| executor.attach(client));
         executor.spawn(world.wire()).unwrap();
+        let interrupts = Interrupts { events: &events, bits: &bits, device: 1, pass_next: &pass_next };
+        let driver = drive(&world.stack, interrupts, world.alarm.clone(), &clock);
+        executor.spawn(world.until_finished(async { driver.await.map(drop).unwrap() })).unwrap();
         executor
             .spawn(async {
                 test(&world).await;
@@ -176,19 +226,25 @@ impl World {
     /// Moves frames and time until the test has ended.
     async fn wire(&self) {
         while !self.finished.get() {
-            assert!(self.now.get() < TIME_LIMIT, "the test waits for something that does not come");
-            self.now.set(self.now.get() + ROUND);
-            let _ = self.stack.borrow_mut().poll(self.now.get());
-            self.lose_frames();
-            self.peer.borrow_mut().poll(self.now.get());
-            self.lose_frames();
+            assert!(now() < TIME_LIMIT, "the test waits for something that does not come");
+            NOW.set(NOW.get() + self.round.get().total_micros());
+            self.lose_frames(&self.to_peer);
+            self.peer.borrow_mut().poll(now());
+            self.lose_frames(&self.to_server);
+            if !self.to_server.borrow().is_empty() && !self.masked.replace(true) {
+                self.port.peer(DEVICE_BIT).interrupt();
+            }
+            if self.alarm.0.get().is_some_and(|at| at <= now()) {
+                self.alarm.0.set(None);
+                self.port.peer(ALARM_BIT).interrupt();
+            }
             self.pause().await;
         }
     }
 
-    fn lose_frames(&self) {
+    fn lose_frames(&self, frames: &Frames) {
         if self.cut.get() {
-            self.frames.iter().for_each(|frames| frames.borrow_mut().clear());
+            frames.borrow_mut().clear();
         }
     }
 
@@ -203,6 +259,11 @@ impl World {
             task.as_mut().poll(cx)
         })
         .await;
+    }
+
+    /// Time until the server's alarm, if it is set.
+    pub fn time_to_alarm(&self) -> Option<Duration> {
+        self.alarm.0.get().map(|at| at - now())
     }
 
     fn finish(&self) {
@@ -225,10 +286,17 @@ impl World {
 
     /// Lets the world turn for `time`.
     pub async fn pass(&self, time: Duration) {
-        let end = self.now.get() + time;
-        while self.now.get() < end {
+        let end = now() + time;
+        while now() < end {
             self.pause().await;
         }
+    }
+
+    /// Lets the world turn for a long `time`, in longer steps.
+    pub async fn fly(&self, time: Duration) {
+        self.round.set(LONG_ROUND);
+        self.pass(time).await;
+        self.round.set(ROUND);
     }
 
     /// Waits until `condition` gives something.
@@ -277,7 +345,7 @@ impl World {
 
 /// The default configuration with these limits.
 pub fn limits(sockets: usize, per_client: usize) -> Config {
-    let config = Config::from_args(|_| None).unwrap();
+    let config = Config::from_args(None, |_| None).unwrap();
     Config { sockets, per_client, ..config }
 }
 
