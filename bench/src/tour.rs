@@ -102,8 +102,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let measured = measure(options.ipc.as_ref(), options.socket.as_ref(), options.pcap.is_some())?;
     let summary = summary(&measured);
     let prefix = if options.quick { "quick-" } else { "" };
-    let target = images::guest::Workspace::open()?.target().to_owned();
-    let results = target.join("results").join(format!("{prefix}{}.json", options.name));
+    let results = Builder::new()?.target().join("results").join(format!("{prefix}{}.json", options.name));
     summary.write(&results)?;
     if let Some(path) = &options.pcap {
         results::write_file(path, &capture::join(&measured.captures))?;
