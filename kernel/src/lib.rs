@@ -1,4 +1,13 @@
-//! The Wakeline microkernel: seL4's ABI with user-interrupt objects.
+#![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), no_std)]
+
+pub mod api;
 pub mod arch;
 pub mod boot;
+pub mod cspace;
+pub mod fastpath;
+pub mod mem;
+pub mod object;
+pub mod sched;
+pub mod state;
+pub mod thread;

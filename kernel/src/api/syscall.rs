@@ -1,0 +1,229 @@
+//! The three ways into the kernel: system call, interrupt, fault. Each ends with the scheduler's decision.
+
+use abi::error::LookupFailure;
+use abi::fault as layout;
+use abi::message::MessageInfo;
+use abi::rights::Rights;
+use abi::syscall;
+
+use super::error::Stop;
+use super::fault::{self, Fault};
+use super::invocation::{self, Answer, Invocation};
+use super::debug;
+use crate::arch::register::{A0, A1, A7};
+use crate::arch::{Arch, Interrupt};
+use crate::fastpath;
+use crate::mem::Ref;
+use crate::object::cap::{Cap, Kind};
+use crate::object::endpoint::{self, Endpoint, SendRights};
+use crate::object::tcb::{Slot, Tcb, ThreadState};
+use crate::object::notification::{self, Notification};
+use crate::object::irq;
+use crate::state::{Kernel, Next};
+use crate::{cspace, sched, thread};
+
+/// The current thread executed `ecall`; its registers are in its context.
+pub fn handle_syscall(k: &mut Kernel) -> Next {
+    let number = k.get(k.current()).context.x[A7] as isize;
+    if k.config.fastpath {
+        let done = match number {
+            syscall::CALL => fastpath::call(k),
+            syscall::REPLY_RECV => fastpath::reply_recv(k),
+            _ => None,
+        };
+        if let Some(thread) = done {
+            return Next::Run(thread);
+        }
+    }
+    slow_syscall(k, number)
+}
+
+/// The whole of a system call without the fast path.
+pub fn slow_syscall(k: &mut Kernel, number: isize) -> Next {
+    match number {
+        syscall::CALL => send(k, true, true),
+        syscall::REPLY_RECV => {
+            reply(k);
+            receive(k, true);
+        }
+        syscall::SEND => send(k, false, true),
+        syscall::NB_SEND => send(k, false, false),
+        syscall::RECV => receive(k, true),
+        syscall::REPLY => reply(k),
+        syscall::YIELD => yield_now(k),
+        syscall::NB_RECV => receive(k, false),
+        _ => match debug::handle(k, number) {
+            Some(next) => return next,
+            None => {
+                let current = k.current();
+                fault::handle(k, current, Fault::UnknownSyscall { number: number as u64 }, None);
+            }
+        },
+    }
+    sched::leave(k)
+}
+
+/// An interrupt is pending on this core.
+pub fn handle_interrupt(k: &mut Kernel) -> Next {
+    interrupt(k);
+    sched::leave(k)
+}
+
+/// The current thread trapped with exception `cause` (`scause`) at `address` (`stval`).
+pub fn handle_fault(k: &mut Kernel, cause: u64, address: u64) -> Next {
+    // Exception codes of the privileged manual: access and page faults of fetch, load, store.
+    let fault = match cause {
+        1 | 12 => Fault::Vm { address, status: layout::FSR_FETCH },
+        5 | 13 => Fault::Vm { address, status: layout::FSR_LOAD },
+        7 | 15 => Fault::Vm { address, status: layout::FSR_STORE },
+        _ => Fault::User { cause },
+    };
+    let current = k.current();
+    fault::handle(k, current, fault, None);
+    sched::leave(k)
+}
+
+fn interrupt(k: &mut Kernel) {
+    match k.arch.pending_interrupt() {
+        Some(Interrupt::Source(source)) => irq::handle(k, source),
+        Some(Interrupt::Timer) => {
+            sched::tick(k);
+            k.arch.arm_timer();
+        }
+        Some(Interrupt::Software) => sched::reschedule_required(k),
+        None => {}
+    }
+}
+
+fn yield_now(k: &mut Kernel) {
+    let current = k.current();
+    sched::dequeue(k, current);
+    sched::append(k, current);
+    sched::reschedule_required(k);
+}
+
+fn cap_fault(k: &mut Kernel, thread: Ref<Tcb>, cptr: u64, receiving: bool, failure: LookupFailure) {
+    fault::handle(k, thread, Fault::Cap { cptr, receiving }, Some(failure));
+}
+
+/// Send, NBSend and Call (seL4 `handleInvocation`).
+fn send(k: &mut Kernel, call: bool, blocking: bool) {
+    let caller = k.current();
+    let (cptr, info) = {
+        let x = &k.get(caller).context.x;
+        (x[A0], MessageInfo(x[A1]))
+    };
+    let slot = match cspace::lookup_slot(k, caller, cptr) {
+        Ok(slot) => slot,
+        Err(failure) if blocking => return cap_fault(k, caller, cptr, false, failure),
+        Err(_) => return,
+    };
+    let buffer = thread::buffer(k, caller, false);
+    let extra = match thread::extra_caps(k, caller, info, buffer) {
+        Ok(extra) => extra,
+        Err((cptr, failure)) if blocking => return cap_fault(k, caller, cptr, false, failure),
+        Err(_) => return,
+    };
+    let length = match buffer {
+        Some(_) => info.length(),
+        None => info.length().min(abi::message::REGISTERS),
+    };
+    let cap = k.cap(slot);
+    let request = Invocation { caller, slot, cap, label: info.label(), length, buffer, extra, call };
+    match dispatch(k, &request, blocking) {
+        Ok(()) => {}
+        Err(Stop::Preempted) => interrupt(k),
+        Err(Stop::Refused(refusal)) => {
+            if call {
+                let (label, words, length) = refusal.reply();
+                let buffer = thread::buffer(k, caller, true);
+                invocation::answer(k, &Invocation { buffer, ..request }, label, &words[..length], length);
+            }
+        }
+    }
+}
+
+fn dispatch(k: &mut Kernel, request: &Invocation, blocking: bool) -> Result<(), Stop> {
+    let Invocation { caller, cap, call, .. } = *request;
+    match cap.kind() {
+        Kind::Endpoint => {
+            let endpoint = endpoint::sendable(cap)?;
+            request.commit(k);
+            endpoint::send(k, caller, endpoint, SendRights::of(cap), call, blocking);
+            // A send that did not block, and whose sender is not waiting for a reply, is over.
+            finish(k, request, None);
+            Ok(())
+        }
+        Kind::Notification => {
+            let object = notification::signallable(cap).ok_or(super::error::Refusal::InvalidCapability(0))?;
+            request.commit(k);
+            notification::signal(k, object, cap.badge());
+            finish(k, request, Some(Answer::Empty));
+            Ok(())
+        }
+        Kind::Reply => {
+            if cap.reply_master() {
+                return Err(super::error::Refusal::InvalidCapability(0).into());
+            }
+            request.commit(k);
+            thread::reply(k, caller, request.slot);
+            finish(k, request, Some(Answer::Empty));
+            Ok(())
+        }
+        _ => {
+            let answer = invocation::decode(k, request)?;
+            finish(k, request, Some(answer));
+            Ok(())
+        }
+    }
+}
+
+/// The request was carried out. If the caller is still at it, it goes on behind its `ecall`, with the answer.
+fn finish(k: &mut Kernel, request: &Invocation, answer: Option<Answer>) {
+    let caller = request.caller;
+    if k.get(caller).state != ThreadState::Restart {
+        return;
+    }
+    if let Some(answer) = answer.filter(|_| request.call) {
+        let buffer = thread::buffer(k, caller, true);
+        let request = Invocation { buffer, ..*request };
+        match answer {
+            Answer::Empty => invocation::answer(k, &request, 0, &[], 0),
+            Answer::Words(words, length) => invocation::answer(k, &request, 0, &words[..length.min(4)], length),
+        }
+    }
+    thread::set_state(k, caller, ThreadState::Running);
+}
+
+/// Reply (seL4 `handleReply`).
+fn reply(k: &mut Kernel) {
+    let current = k.current();
+    thread::reply(k, current, current.slot(Slot::Caller));
+}
+
+/// Recv and NBRecv (seL4 `handleRecv`).
+fn receive(k: &mut Kernel, blocking: bool) {
+    let receiver = k.current();
+    let cptr = k.get(receiver).context.x[A0];
+    let slot = match cspace::lookup_slot(k, receiver, cptr) {
+        Ok(slot) => slot,
+        Err(failure) => return cap_fault(k, receiver, cptr, true, failure),
+    };
+    let cap = k.cap(slot);
+    if cap.rights().contains(Rights::READ) {
+        if let Some(endpoint) = cap.object::<Endpoint>() {
+            thread::delete_caller(k, receiver);
+            return endpoint::receive(k, receiver, endpoint, cap, blocking);
+        }
+        if let Some(object) = waitable(k, receiver, cap) {
+            return notification::wait(k, receiver, object, blocking);
+        }
+    }
+    cap_fault(k, receiver, cptr, true, LookupFailure::MissingCapability { bits_left: 0 });
+}
+
+/// The notification of `cap`, unless it is bound to another thread.
+fn waitable(k: &Kernel, waiter: Ref<Tcb>, cap: Cap) -> Option<Ref<Notification>> {
+    cap.object::<Notification>().filter(|&object| k.get(object).bound_thread().is_none_or(|bound| bound == waiter))
+}
+

@@ -1,0 +1,199 @@
+//! A machine for tests: an arena as physical memory, and a record of everything that the kernel asked of the hardware.
+
+extern crate alloc;
+
+use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ptr::NonNull;
+
+use super::sv39::{self, Pte};
+use super::{Arch, Interrupt, UserInterruptState};
+use crate::mem::{Kva, Paddr};
+
+/// Physical address of the arena.
+pub const ARENA: Paddr = Paddr(0x8000_0000);
+/// The most that any object needs.
+const ALIGNMENT: usize = 8192;
+
+/// What the kernel did to the hardware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the methods of `Arch` by name")]
+pub enum Effect {
+    InterruptCores(usize),
+    StallCore(usize),
+    EvictSpace(u16),
+    FencePage(u16, u64),
+    FenceSpace(u16),
+    CodeChanged,
+    EnableSource(usize),
+    DisableSource(usize),
+    CompleteSource(usize),
+    ArmTimer,
+    ResetReceiver(u16),
+    PostReceiver(u16, u64),
+    FenceSenders,
+    UnloadUserInterrupts(u16),
+    LoadUserInterrupts(u16),
+}
+
+/// The machine.
+pub struct Host {
+    memory: NonNull<u8>,
+    layout: Layout,
+    /// Cores.
+    pub cores: usize,
+    /// Address space of the core that executes: root and ASID; `None` is the kernel's.
+    pub space: Option<(Paddr, u16)>,
+    /// Interrupts that are pending, most urgent first.
+    pub pending: VecDeque<Interrupt>,
+    /// Receivers of the UINTC; 0: there is none.
+    pub receivers: u16,
+    /// Pending bits of each receiver.
+    pub posted: Vec<u64>,
+    /// What was printed.
+    pub console: Vec<u8>,
+    /// What was done, in order.
+    pub effects: Vec<Effect>,
+}
+
+impl Host {
+    /// A machine with `bytes` of RAM and one core.
+    pub fn new(bytes: usize) -> Self {
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).expect("a small power of two");
+        assert!(bytes > 0);
+        // SAFETY: the size is not zero.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let memory = NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout));
+        Self {
+            memory,
+            layout,
+            cores: 1,
+            space: None,
+            pending: VecDeque::new(),
+            receivers: 0,
+            posted: Vec::new(),
+            console: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// Bytes of RAM.
+    pub fn bytes(&self) -> usize {
+        self.layout.size()
+    }
+
+    /// Gives the machine a UINTC.
+    pub fn with_receivers(mut self, receivers: u16) -> Self {
+        self.receivers = receivers;
+        self.posted = alloc::vec![0; usize::from(receivers)];
+        self
+    }
+
+    fn record(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { dealloc(self.memory.as_ptr(), self.layout) }
+    }
+}
+
+impl Arch for Host {
+    fn pointer(&self, address: Kva, bytes: usize) -> *mut u8 {
+        let offset = address.paddr().0.wrapping_sub(ARENA.0) as usize;
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes());
+        assert!(inside, "no memory at {address:?}");
+        // SAFETY: inside the allocation.
+        unsafe { self.memory.as_ptr().add(offset) }
+    }
+
+    fn cores(&self) -> usize {
+        self.cores
+    }
+    fn interrupt_cores(&mut self, mask: usize) {
+        self.record(Effect::InterruptCores(mask));
+    }
+    fn stall_core(&mut self, core: usize) {
+        self.record(Effect::StallCore(core));
+    }
+
+    fn switch_space(&mut self, root: Paddr, asid: u16) {
+        self.space = Some((root, asid));
+    }
+    fn switch_to_kernel_space(&mut self) {
+        self.space = None;
+    }
+    fn evict_space(&mut self, asid: u16) {
+        if self.space.is_some_and(|(_, current)| current == asid) {
+            self.space = None;
+        }
+        self.record(Effect::EvictSpace(asid));
+    }
+    fn fence_page(&mut self, asid: u16, vaddr: u64) {
+        self.record(Effect::FencePage(asid, vaddr));
+    }
+    fn fence_space(&mut self, asid: u16) {
+        self.record(Effect::FenceSpace(asid));
+    }
+    fn kernel_half(&self) -> [Pte; sv39::ENTRIES / 2] {
+        // Global gigapages, as riscv64 has them.
+        core::array::from_fn(|index| Pte::kernel_device((index as u64) << 30))
+    }
+    fn code_changed(&mut self) {
+        self.record(Effect::CodeChanged);
+    }
+
+    fn pending_interrupt(&mut self) -> Option<Interrupt> {
+        self.pending.pop_front()
+    }
+    fn preempts(&self) -> bool {
+        self.pending.iter().any(|&interrupt| interrupt != Interrupt::Software)
+    }
+    fn enable_source(&mut self, source: usize) {
+        self.record(Effect::EnableSource(source));
+    }
+    fn disable_source(&mut self, source: usize) {
+        self.record(Effect::DisableSource(source));
+    }
+    fn complete_source(&mut self, source: usize) {
+        self.record(Effect::CompleteSource(source));
+    }
+    fn arm_timer(&mut self) {
+        self.record(Effect::ArmTimer);
+    }
+
+    fn put_char(&mut self, byte: u8) {
+        self.console.push(byte);
+    }
+    fn halt(&mut self) -> ! {
+        panic!("halted")
+    }
+
+    fn receivers(&self) -> u16 {
+        self.receivers
+    }
+    fn reset_receiver(&mut self, receiver: u16) {
+        self.posted[usize::from(receiver)] = 0;
+        self.record(Effect::ResetReceiver(receiver));
+    }
+    fn post_receiver(&mut self, receiver: u16, bits: u64) {
+        self.posted[usize::from(receiver)] |= bits;
+        self.record(Effect::PostReceiver(receiver, bits));
+    }
+    fn take_receiver(&mut self, receiver: u16) -> u64 {
+        core::mem::take(&mut self.posted[usize::from(receiver)])
+    }
+    fn fence_senders(&mut self) {
+        self.record(Effect::FenceSenders);
+    }
+    fn unload_user_interrupts(&mut self, state: &mut UserInterruptState) {
+        self.record(Effect::UnloadUserInterrupts(state.receiver));
+    }
+    fn load_user_interrupts(&mut self, state: &mut UserInterruptState) {
+        self.record(Effect::LoadUserInterrupts(state.receiver));
+    }
+}

@@ -1,0 +1,198 @@
+//! Notifications: a word of bits that signals set and a waiter takes. One that owns a receiver of user interrupts is a doorbell.
+//!
+//! ```text
+//!            signal                  wait
+//!   Idle ─────────────▶ Active ─────────────▶ Idle          signals to an active one are ORed
+//!    │ wait                      Waiting: signal wakes the first; the queue empty again: Idle
+//!    └──────▶ Waiting
+//! ```
+//!
+//! Doorbells: the pending bits of the receiver count as signalled. `Wait` and `Poll` collect them; a signal that nobody waits for
+//! is posted to the receiver too, so that the handler of the bound thread runs.
+
+use abi::object::bits;
+use abi::rights::Rights;
+
+use super::cap::Cap;
+use super::endpoint::{self, Queue, Queued};
+use super::tcb::{Tcb, ThreadState};
+use super::user_interrupt;
+use crate::arch::Arch;
+use crate::mem::{Kva, Object, Ref};
+use crate::state::Kernel;
+use crate::{sched, thread};
+
+/// State bits: threads wait.
+pub const WAITING: u64 = 1;
+/// State bits: the word holds a signal.
+pub const ACTIVE: u64 = 2;
+
+const FIELD: u32 = 48;
+const ADDRESS_MASK: u64 = (1 << FIELD) - 1;
+
+/// A notification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(32))]
+pub struct Notification {
+    queue: Queue,
+    /// The signalled bits, while active.
+    pub word: u64,
+    /// Bound TCB in 47:0, receiver in 63:48.
+    bound: u64,
+}
+
+const _: () = assert!(size_of::<Notification>() == 1 << bits::NOTIFICATION);
+// SAFETY: plain words; zero is idle.
+unsafe impl Object for Notification {}
+
+impl Queued for Notification {
+    fn queue(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+}
+
+impl Notification {
+    /// Idle (0), [`WAITING`] or [`ACTIVE`].
+    #[inline(always)]
+    pub const fn state(&self) -> u64 {
+        self.queue.state()
+    }
+    /// First and last waiter.
+    pub fn waiters(&self) -> (Option<Ref<Tcb>>, Option<Ref<Tcb>>) {
+        (self.queue.head(), self.queue.tail())
+    }
+    /// The bound thread.
+    #[inline(always)]
+    pub const fn bound_thread(&self) -> Option<Ref<Tcb>> {
+        if self.bound & ADDRESS_MASK == 0 {
+            return None;
+        }
+        let address = ((self.bound << (64 - FIELD)) as i64 >> (64 - FIELD)) as u64;
+        // SAFETY: written from the name of a TCB; unbound before the TCB is deleted.
+        Some(unsafe { Ref::assume(Kva(address)) })
+    }
+    /// Sets or clears the bound thread.
+    pub fn set_bound_thread(&mut self, thread: Option<Ref<Tcb>>) {
+        self.bound = self.bound & !ADDRESS_MASK | thread.map_or(0, Ref::word) & ADDRESS_MASK;
+    }
+    /// The receiver in the UINTC; 0 if it is no doorbell.
+    #[inline(always)]
+    pub const fn receiver(&self) -> u16 {
+        (self.bound >> FIELD) as u16
+    }
+    /// Sets the receiver.
+    pub fn set_receiver(&mut self, receiver: u16) {
+        self.bound = self.bound & ADDRESS_MASK | u64::from(receiver) << FIELD;
+    }
+}
+
+/// Signals (seL4 `sendSignal`): Send on a notification capability, or an interrupt.
+pub fn signal(k: &mut Kernel, notification: Ref<Notification>, badge: u64) {
+    let object = *k.get(notification);
+    match object.state() {
+        WAITING => {
+            if let Some(waiter) = k.queue_pop(notification) {
+                wake(k, waiter, badge);
+            }
+        }
+        ACTIVE => {
+            k.get_mut(notification).word |= badge;
+            post(k, object.receiver(), badge);
+        }
+        _ => {
+            let receiving = |&thread: &Ref<Tcb>| k.get(thread).state == ThreadState::BlockedOnReceive;
+            if let Some(thread) = object.bound_thread().filter(receiving) {
+                thread::cancel_ipc(k, thread);
+                wake(k, thread, badge);
+            } else {
+                set_active(k, notification, badge);
+                post(k, object.receiver(), badge);
+            }
+        }
+    }
+}
+
+fn wake(k: &mut Kernel, thread: Ref<Tcb>, badge: u64) {
+    thread::set_state(k, thread, ThreadState::Running);
+    thread::set_badge(k, thread, badge);
+    sched::possible_switch_to(k, thread);
+}
+
+fn set_active(k: &mut Kernel, notification: Ref<Notification>, word: u64) {
+    let object = k.get_mut(notification);
+    object.word = word;
+    object.queue.set_state(ACTIVE);
+}
+
+fn post(k: &mut Kernel, receiver: u16, bits: u64) {
+    if receiver != 0 {
+        k.arch.post_receiver(receiver, bits);
+    }
+}
+
+/// The signalled bits, if there are any; the notification is idle then.
+fn take(k: &mut Kernel, notification: Ref<Notification>) -> Option<u64> {
+    let object = k.get_mut(notification);
+    let signalled = (object.state() == ACTIVE).then_some(object.word);
+    let receiver = object.receiver();
+    if signalled.is_some() {
+        object.word = 0;
+        object.queue.set_state(0);
+    }
+    if receiver == 0 {
+        return signalled;
+    }
+    match (signalled, k.arch.take_receiver(receiver)) {
+        (None, 0) => None,
+        (signalled, pending) => Some(signalled.unwrap_or(0) | pending),
+    }
+}
+
+/// Waits (seL4 `receiveSignal`).
+pub fn wait(k: &mut Kernel, waiter: Ref<Tcb>, notification: Ref<Notification>, blocking: bool) {
+    if let Some(bits) = take(k, notification) {
+        thread::set_badge(k, waiter, bits);
+    } else if blocking {
+        thread::set_state(k, waiter, ThreadState::BlockedOnNotification);
+        k.queue_append(notification, waiter, WAITING);
+    } else {
+        thread::set_badge(k, waiter, 0);
+    }
+}
+
+/// A thread that receives on an endpoint takes the signal of its bound notification first; gives whether there was one.
+pub fn take_bound_signal(k: &mut Kernel, thread: Ref<Tcb>) -> bool {
+    let Some(notification) = k.get(thread).bound_notification else { return false };
+    let bits = take(k, notification);
+    if let Some(bits) = bits {
+        thread::set_badge(k, thread, bits);
+    }
+    bits.is_some()
+}
+
+/// Binds (TCB_BindNotification).
+pub fn bind(k: &mut Kernel, thread: Ref<Tcb>, notification: Ref<Notification>) {
+    k.get_mut(notification).set_bound_thread(Some(thread));
+    k.get_mut(thread).bound_notification = Some(notification);
+}
+
+/// Unbinds the notification of a thread, if it has one.
+pub fn unbind_thread(k: &mut Kernel, thread: Ref<Tcb>) {
+    if let Some(notification) = k.get_mut(thread).bound_notification.take() {
+        k.get_mut(notification).set_bound_thread(None);
+    }
+}
+
+/// The last capability goes away: nobody is bound, nobody waits, no receiver (seL4 `finaliseCap`).
+pub fn finalise(k: &mut Kernel, notification: Ref<Notification>) {
+    if let Some(thread) = k.get(notification).bound_thread() {
+        unbind_thread(k, thread);
+    }
+    user_interrupt::release(k, k.get(notification).receiver());
+    endpoint::cancel_all(k, notification);
+}
+
+/// The notification of a capability that may be signalled.
+pub fn signallable(cap: Cap) -> Option<Ref<Notification>> {
+    cap.object().filter(|_| cap.rights().contains(Rights::WRITE))
+}

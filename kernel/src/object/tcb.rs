@@ -1,0 +1,172 @@
+//! Thread control blocks: layout.
+//!
+//! The context is first, so that the trap entry finds it where `sscratch` points. Behind it come, in two cache lines, the fields
+//! that IPC and scheduling touch; then the capability slots; what is rarely used is last. All zero is an inactive thread.
+//! The invocations are in `invoke/`.
+
+pub mod config;
+mod invoke;
+pub mod registers;
+
+pub use invoke::decode;
+
+use core::mem::offset_of;
+
+use abi::object::bits;
+
+use super::cap::{Cap, Cte};
+use super::notification::Notification;
+use crate::api::fault::Fault;
+use crate::arch::{Context, UserInterruptState};
+use crate::mem::{Object, Ref};
+
+/// `seL4_ThreadState`: what the thread does or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ThreadState {
+    /// Not started, or stopped.
+    Inactive = 0,
+    /// Executes, or would if it had the core.
+    Running = 1,
+    /// As Running, but executes its last trapping instruction again.
+    Restart = 2,
+    /// In the receive queue of an endpoint.
+    BlockedOnReceive = 3,
+    /// In the send queue of an endpoint.
+    BlockedOnSend = 4,
+    /// A reply capability to it exists, or was deleted.
+    BlockedOnReply = 5,
+    /// In the queue of a notification.
+    BlockedOnNotification = 6,
+    /// An idle thread.
+    Idle = 7,
+}
+
+/// Slots of a TCB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Slot {
+    /// Root of the CSpace.
+    CSpace = 0,
+    /// Root of the VSpace.
+    VSpace = 1,
+    /// The reply capability from which all others to this thread descend.
+    Reply = 2,
+    /// The reply capability to the thread that called last.
+    Caller = 3,
+    /// Frame of the IPC buffer.
+    Buffer = 4,
+    /// Sender table of `uipi.send`.
+    SenderTable = 5,
+}
+
+/// Number of slots.
+pub const SLOT_COUNT: usize = 6;
+/// `seL4_TCBFlag_fpuDisabled`, the only flag.
+pub const FLAGS_MASK: u64 = 1;
+/// Bytes of a name that are kept.
+pub const NAME_BYTES: usize = 32;
+
+/// A thread.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Tcb {
+    /// Registers.
+    pub context: Context,
+
+    /// What it waits for.
+    pub state: ThreadState,
+    /// Whether it is in a ready queue.
+    pub queued: bool,
+    /// 0 to 255, 255 is best.
+    pub priority: u8,
+    /// Its core.
+    pub core: u8,
+    /// Has a receiver of user interrupts or a sender table: there is state to switch.
+    pub user_interrupts: bool,
+    /// BlockedOnSend: the capability had Grant. BlockedOnReceive: likewise.
+    pub can_grant: bool,
+    /// BlockedOnSend: the capability had GrantReply.
+    pub can_grant_reply: bool,
+    /// BlockedOnSend: a Call.
+    pub is_call: bool,
+    /// Maximum controlled priority.
+    pub mcp: u8,
+    /// Domain.
+    pub domain: u8,
+    /// Bit 0: FPU disabled.
+    pub flags: u8,
+    /// Ticks left of the time slice.
+    pub time_slice: u32,
+    /// BlockedOnSend: badge of the capability.
+    pub badge: u64,
+    /// Address of the endpoint or notification in whose queue it is, or 0.
+    pub blocked_on: u64,
+    /// Next in that queue.
+    pub queue_next: Option<Ref<Tcb>>,
+    /// Previous in that queue.
+    pub queue_prev: Option<Ref<Tcb>>,
+    /// Next in the ready queue.
+    pub ready_next: Option<Ref<Tcb>>,
+    /// Previous in the ready queue.
+    pub ready_prev: Option<Ref<Tcb>>,
+    /// The notification bound to it.
+    pub bound_notification: Option<Ref<Notification>>,
+    /// The fault that it waits with.
+    pub fault: Fault,
+    /// Capabilities.
+    pub slots: [Cte; SLOT_COUNT],
+    /// Why the last capability lookup failed: the words of a message.
+    pub lookup_failure: [u64; 4],
+    /// CPtr of the fault handler in its own CSpace.
+    pub fault_handler: u64,
+    /// User address of the IPC buffer.
+    pub buffer_address: u64,
+    /// User-interrupt registers while it does not run.
+    pub user_interrupt: UserInterruptState,
+    /// Debug name, padded with zero bytes.
+    pub name: [u8; NAME_BYTES],
+}
+
+/// Where the slots start.
+pub const SLOTS_OFFSET: usize = offset_of!(Tcb, slots);
+
+const _: () = {
+    assert!(size_of::<Tcb>() <= 1 << bits::TCB);
+    assert!(offset_of!(Tcb, context) == 0);
+    assert!(SLOTS_OFFSET.is_multiple_of(32));
+    // The hot fields end before the fifth line behind the context's start, counted in lines of 64 bytes.
+    assert!(offset_of!(Tcb, fault) <= 6 * 64);
+};
+
+// SAFETY: zero is a valid value of every field (`Fault::None` is 0); the kernel stores valid values only.
+unsafe impl Object for Tcb {}
+
+impl Tcb {
+    /// Whether it may have a core.
+    #[inline(always)]
+    pub const fn is_runnable(&self) -> bool {
+        matches!(self.state, ThreadState::Running | ThreadState::Restart)
+    }
+
+    /// Whether Resume has something to do.
+    pub const fn is_stopped(&self) -> bool {
+        !matches!(self.state, ThreadState::Running | ThreadState::Restart | ThreadState::Idle)
+    }
+
+    /// The capability in one of its slots.
+    #[inline(always)]
+    pub const fn cap(&self, slot: Slot) -> Cap {
+        self.slots[slot as usize].cap
+    }
+}
+
+impl Ref<Tcb> {
+    /// One of its slots.
+    #[inline(always)]
+    pub fn slot(self, slot: Slot) -> Ref<Cte> {
+        let offset = SLOTS_OFFSET + slot as usize * size_of::<Cte>();
+        // SAFETY: part of the Tcb that `self` names.
+        unsafe { Ref::assume(self.kva().offset(offset as u64)) }
+    }
+}

@@ -1,0 +1,268 @@
+//! The scheduler: ready queues, the decision at the end of a kernel entry, time slices.
+//!
+//! While the kernel works it only notes a decision ([`Action`]): the current thread continues, a better one was woken (the
+//! candidate), or somebody must be chosen anew. `leave` carries it out:
+//! 1. a candidate worse than the current thread (or woken while the core idled) that is not among the best ready ones goes to the
+//!    head of its queue, and the best is chosen;
+//! 2. a candidate equal to a current thread that could continue goes to the tail of its queue, and the best is chosen, which is the
+//!    current thread;
+//! 3. any other candidate runs at once.
+//!
+//! A current thread that can continue is put at the head of its queue before. The thread that runs is in no queue.
+
+use abi::config::NUM_PRIORITIES;
+
+use crate::arch::{Arch, register};
+use crate::mem::Ref;
+use crate::object::tcb::{Tcb, ThreadState};
+use crate::object::{user_interrupt, vspace};
+use crate::state::{Action, Kernel, Next, ReadyQueue};
+
+impl Kernel {
+    fn ready_queue(&mut self, core: usize, priority: u8) -> &mut ReadyQueue {
+        const _: () = assert!(NUM_PRIORITIES == 256);
+        &mut self.cores[core].queues[usize::from(priority)]
+    }
+
+    fn mark_ready(&mut self, core: usize, priority: u8) {
+        let core = &mut self.cores[core];
+        core.ready_words[usize::from(priority) / 64] |= 1 << (priority % 64);
+        core.ready_summary |= 1 << (priority / 64);
+    }
+
+    fn mark_empty(&mut self, core: usize, priority: u8) {
+        let core = &mut self.cores[core];
+        let word = &mut core.ready_words[usize::from(priority) / 64];
+        *word &= !(1 << (priority % 64));
+        if *word == 0 {
+            core.ready_summary &= !(1 << (priority / 64));
+        }
+    }
+
+    /// The best priority of any ready thread of this core.
+    #[inline]
+    pub fn best_ready(&self) -> Option<u8> {
+        let core = self.this();
+        let word = core.ready_summary.checked_ilog2()? as usize;
+        Some((word * 64) as u8 + core.ready_words[word & 3].ilog2() as u8)
+    }
+
+    /// Whether no ready thread of this core is better than `priority`.
+    #[inline]
+    pub fn is_best(&self, priority: u8) -> bool {
+        self.best_ready().is_none_or(|best| priority >= best)
+    }
+}
+
+/// A thread of another core has become ready: that core must look, if it does something less urgent.
+fn notice_remote(k: &mut Kernel, thread: Ref<Tcb>) {
+    let tcb = k.get(thread);
+    let core = usize::from(tcb.core);
+    if core == k.core {
+        return;
+    }
+    let other = &k.cores[core];
+    if other.current == other.idle || other.current.is_some_and(|current| k.get(current).priority < tcb.priority) {
+        k.reschedule |= 1 << core;
+    }
+}
+
+/// Puts a thread at the head of its ready queue, unless it is in it.
+pub fn enqueue(k: &mut Kernel, thread: Ref<Tcb>) {
+    let tcb = k.get_mut(thread);
+    if tcb.queued {
+        return;
+    }
+    tcb.queued = true;
+    let (core, priority) = (usize::from(tcb.core), tcb.priority);
+    let queue = k.ready_queue(core, priority);
+    let head = queue.head.replace(thread);
+    if head.is_none() {
+        queue.tail = Some(thread);
+        k.mark_ready(core, priority);
+    }
+    let tcb = k.get_mut(thread);
+    (tcb.ready_prev, tcb.ready_next) = (None, head);
+    if let Some(head) = head {
+        k.get_mut(head).ready_prev = Some(thread);
+    }
+    notice_remote(k, thread);
+}
+
+/// Puts a thread at the tail of its ready queue, unless it is in it.
+pub fn append(k: &mut Kernel, thread: Ref<Tcb>) {
+    let tcb = k.get_mut(thread);
+    if tcb.queued {
+        return;
+    }
+    tcb.queued = true;
+    let (core, priority) = (usize::from(tcb.core), tcb.priority);
+    let queue = k.ready_queue(core, priority);
+    let tail = queue.tail.replace(thread);
+    if tail.is_none() {
+        queue.head = Some(thread);
+        k.mark_ready(core, priority);
+    }
+    let tcb = k.get_mut(thread);
+    (tcb.ready_prev, tcb.ready_next) = (tail, None);
+    if let Some(tail) = tail {
+        k.get_mut(tail).ready_next = Some(thread);
+    }
+    notice_remote(k, thread);
+}
+
+/// Takes a thread out of its ready queue, if it is in it.
+pub fn dequeue(k: &mut Kernel, thread: Ref<Tcb>) {
+    let tcb = k.get_mut(thread);
+    if !tcb.queued {
+        return;
+    }
+    tcb.queued = false;
+    let (core, priority) = (usize::from(tcb.core), tcb.priority);
+    let (prev, next) = (tcb.ready_prev.take(), tcb.ready_next.take());
+    if let Some(prev) = prev {
+        k.get_mut(prev).ready_next = next;
+    }
+    if let Some(next) = next {
+        k.get_mut(next).ready_prev = prev;
+    }
+    let queue = k.ready_queue(core, priority);
+    if prev.is_none() {
+        queue.head = next;
+    }
+    if next.is_none() {
+        queue.tail = prev;
+    }
+    if prev.is_none() && next.is_none() {
+        k.mark_empty(core, priority);
+    }
+}
+
+/// Notes that somebody must be chosen anew; a candidate so far is just ready.
+pub fn reschedule_required(k: &mut Kernel) {
+    if let Action::Candidate(candidate) = k.this().action {
+        enqueue(k, candidate);
+    }
+    k.this_mut().action = Action::ChooseNew;
+}
+
+/// `thread` has become runnable, and runs on the way out if it is good enough (seL4 `possibleSwitchTo`).
+pub fn possible_switch_to(k: &mut Kernel, thread: Ref<Tcb>) {
+    if usize::from(k.get(thread).core) != k.core {
+        enqueue(k, thread);
+    } else if k.this().action != Action::Resume {
+        reschedule_required(k);
+        enqueue(k, thread);
+    } else {
+        k.this_mut().action = Action::Candidate(thread);
+    }
+}
+
+/// Gives the core to a thread.
+#[inline]
+pub fn switch_to(k: &mut Kernel, thread: Ref<Tcb>) {
+    vspace::enter(k, thread);
+    dequeue(k, thread);
+    user_interrupt::switch(k, Some(thread));
+    k.this_mut().current = Some(thread);
+}
+
+fn switch_to_idle(k: &mut Kernel) {
+    k.arch.switch_to_kernel_space();
+    user_interrupt::switch(k, None);
+    let idle = k.idle();
+    k.this_mut().current = Some(idle);
+}
+
+fn choose(k: &mut Kernel) {
+    let best = k.best_ready().and_then(|priority| k.this().queues[usize::from(priority)].head);
+    match best {
+        Some(thread) => switch_to(k, thread),
+        None => switch_to_idle(k),
+    }
+}
+
+fn decide(k: &mut Kernel, action: Action) {
+    let current = k.current();
+    let tcb = k.get(current);
+    let (continues, priority, idle) = (tcb.is_runnable(), tcb.priority, current == k.idle());
+    if continues {
+        enqueue(k, current);
+    }
+    let Action::Candidate(candidate) = action else { return choose(k) };
+    let rank = k.get(candidate).priority;
+    if (idle || rank < priority) && !k.is_best(rank) {
+        enqueue(k, candidate);
+        choose(k);
+    } else if continues && rank == priority {
+        append(k, candidate);
+        choose(k);
+    } else {
+        switch_to(k, candidate);
+    }
+}
+
+/// Ends a kernel entry: carries the decision out and tells what this core does.
+#[inline]
+pub fn leave(k: &mut Kernel) -> Next {
+    let action = k.this().action;
+    if action != Action::Resume {
+        decide(k, action);
+        k.this_mut().action = Action::Resume;
+    }
+    if k.reschedule != 0 {
+        let cores = core::mem::take(&mut k.reschedule);
+        k.arch.interrupt_cores(cores);
+    }
+    let current = k.current();
+    let tcb = k.get_mut(current);
+    match tcb.state {
+        ThreadState::Idle => Next::Idle,
+        ThreadState::Restart => {
+            tcb.context.next_pc = tcb.context.x[register::PC];
+            tcb.state = ThreadState::Running;
+            Next::Run(current)
+        }
+        _ => {
+            debug_assert!(tcb.state == ThreadState::Running);
+            Next::Run(current)
+        }
+    }
+}
+
+/// A timer tick (seL4 `timerTick`).
+pub fn tick(k: &mut Kernel) {
+    let slice = k.config.time_slice;
+    let current = k.current();
+    let tcb = k.get_mut(current);
+    if tcb.state != ThreadState::Running {
+        return;
+    }
+    if tcb.time_slice > 1 {
+        tcb.time_slice -= 1;
+    } else {
+        tcb.time_slice = slice;
+        append(k, current);
+        reschedule_required(k);
+    }
+}
+
+/// Stops the core on which `thread` runs, if it runs on another one (seL4 `remoteTCBStall`). Its registers and its user-interrupt
+/// state are in the TCB then, and it is an ordinary ready thread.
+pub fn stall(k: &mut Kernel, thread: Ref<Tcb>) {
+    let core = usize::from(k.get(thread).core);
+    if core == k.core || k.cores[core].current != Some(thread) {
+        return;
+    }
+    k.arch.stall_core(core);
+    let other = &mut k.cores[core];
+    other.current = other.idle;
+    other.loaded = None;
+    other.action = Action::ChooseNew;
+    let tcb = k.get_mut(thread);
+    if tcb.state == ThreadState::Running {
+        tcb.state = ThreadState::Restart;
+    }
+    enqueue(k, thread);
+    k.reschedule |= 1 << core;
+}

@@ -1,0 +1,216 @@
+//! Every global of the kernel, in one place: what all cores share, and what each core has of its own.
+//!
+//! There is one `Kernel`, and who holds the big lock holds it: it is the token of mem.rs.
+
+use abi::config::{MAX_NUM_NODES, MAX_PLIC_IRQ, NUM_PRIORITIES, TIME_SLICE};
+use abi::label::Table;
+
+use crate::arch::{Arch, Context, Current};
+use crate::mem::{Kva, Ref};
+use crate::object::cap::Cte;
+use crate::object::irq::IrqState;
+use crate::object::tcb::{Tcb, ThreadState};
+use crate::object::user_interrupt::Receiver;
+use crate::object::vspace::AsidPool;
+
+/// ASID pools (`seL4_NumASIDPoolsBits` = 7).
+pub const ASID_POOLS: usize = 128;
+/// Interrupt numbers that can exist: PLIC sources from 1, two for other cores, the timer.
+pub const IRQS: usize = MAX_PLIC_IRQ as usize + 4;
+/// Receivers that the kernel keeps account of (UINTC: 512).
+pub const RECEIVERS: usize = 512;
+
+/// What the boot header says.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Numbering of the invocations.
+    pub labels: Table,
+    /// IPC fast path on.
+    pub fastpath: bool,
+    /// Debug system calls exist.
+    pub printing: bool,
+    /// Benchmark system calls exist.
+    pub benchmarks: bool,
+    /// Ticks per time slice.
+    pub time_slice: u32,
+}
+
+impl Config {
+    /// seL4's defaults: UP numbering, debug calls, fast path.
+    pub const DEFAULT: Self =
+        Self { labels: Table::Up, fastpath: true, printing: true, benchmarks: false, time_slice: TIME_SLICE };
+}
+
+/// What the kernel does with its core when it leaves (section "decision" of sched.rs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The current thread continues.
+    Resume,
+    /// The best ready thread runs.
+    ChooseNew,
+    /// This thread runs, if it is good enough.
+    Candidate(Ref<Tcb>),
+}
+
+/// Head and tail of a queue of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadyQueue {
+    /// Runs first.
+    pub head: Option<Ref<Tcb>>,
+    /// Runs last.
+    pub tail: Option<Ref<Tcb>>,
+}
+
+/// What a core has of its own.
+#[derive(Debug)]
+pub struct Core {
+    /// The thread that runs, or that entered the kernel.
+    pub current: Option<Ref<Tcb>>,
+    /// Runs when nobody else does.
+    pub idle: Option<Ref<Tcb>>,
+    /// Decision so far.
+    pub action: Action,
+    /// Whose user-interrupt state is in the core's registers.
+    pub loaded: Option<Ref<Tcb>>,
+    /// Bit *w* is set when `ready_words[w]` is not 0.
+    pub ready_summary: u64,
+    /// Bit *p* % 64 of word *p* / 64 is set when queue *p* is not empty.
+    pub ready_words: [u64; NUM_PRIORITIES / 64],
+    /// Ready threads by priority.
+    pub queues: [ReadyQueue; NUM_PRIORITIES],
+}
+
+impl Core {
+    const fn new() -> Self {
+        Self {
+            current: None,
+            idle: None,
+            action: Action::Resume,
+            loaded: None,
+            ready_summary: 0,
+            ready_words: [0; NUM_PRIORITIES / 64],
+            queues: [ReadyQueue { head: None, tail: None }; NUM_PRIORITIES],
+        }
+    }
+}
+
+/// The kernel: all its globals, and the token that opens kernel objects.
+pub struct Kernel {
+    /// The architecture.
+    pub arch: Current,
+    /// The core that executes the kernel now.
+    pub core: usize,
+    /// Per core.
+    pub cores: [Core; MAX_NUM_NODES],
+    /// Cores to interrupt on the way out (bit = core).
+    pub reschedule: usize,
+    /// Configuration of this image.
+    pub config: Config,
+    /// State of each interrupt.
+    pub irqs: [IrqState; IRQS],
+    /// Slots with the notification of each interrupt; the kernel's own object.
+    pub irq_slots: Option<Ref<Cte>>,
+    /// ASID pools by number.
+    pub asid_pools: [Option<Ref<AsidPool>>; ASID_POOLS],
+    /// Work units since the last look at pending interrupts.
+    pub work_units: usize,
+    /// Receivers of user interrupts by number.
+    pub receivers: [Receiver; RECEIVERS],
+}
+
+/// log2 of the bytes that the kernel needs for objects of its own: interrupt slots (4 KiB) and an idle thread per core (2 KiB each).
+pub const OWN_OBJECTS_BITS: usize = 15;
+const IRQ_SLOTS_BYTES: u64 = 4096;
+const _: () = assert!(IRQS * size_of::<Cte>() <= IRQ_SLOTS_BYTES as usize);
+const _: () = assert!(IRQ_SLOTS_BYTES as usize + MAX_NUM_NODES * size_of::<Tcb>() <= 1 << OWN_OBJECTS_BITS);
+
+/// What runs next on this core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Next {
+    /// A thread.
+    Run(Ref<Tcb>),
+    /// Nobody: wait for an interrupt.
+    Idle,
+}
+
+impl Kernel {
+    /// A kernel without objects, good as the value of a static. `start` comes next.
+    pub const fn new(arch: Current) -> Self {
+        Self {
+            arch,
+            core: 0,
+            cores: [const { Core::new() }; MAX_NUM_NODES],
+            reschedule: 0,
+            config: Config::DEFAULT,
+            irqs: [IrqState::Inactive; IRQS],
+            irq_slots: None,
+            asid_pools: [None; ASID_POOLS],
+            work_units: 0,
+            receivers: [const { Receiver::FREE }; RECEIVERS],
+        }
+    }
+
+    /// Gives the kernel its configuration and the memory for its own objects. Every core idles then.
+    ///
+    /// # Safety
+    /// `1 << OWN_OBJECTS_BITS` zeroed bytes of RAM lie at `objects`, 4 KiB aligned, for the kernel alone, for ever.
+    pub unsafe fn start(&mut self, config: Config, objects: Kva) {
+        self.config = config;
+        // SAFETY: the caller gave the memory; a zeroed Cte is an empty slot.
+        self.irq_slots = Some(unsafe { Ref::assume(objects) });
+        for core in 0..self.arch.cores() {
+            let address = objects.offset(IRQ_SLOTS_BYTES + (core * size_of::<Tcb>()) as u64);
+            // SAFETY: the caller gave the memory; a zeroed Tcb is an inactive thread.
+            let idle: Ref<Tcb> = unsafe { Ref::assume(address) };
+            let tcb = self.get_mut(idle);
+            tcb.state = ThreadState::Idle;
+            tcb.core = core as u8;
+            self.cores[core].idle = Some(idle);
+            self.cores[core].current = Some(idle);
+        }
+        self.reserve_kernel_irqs();
+    }
+
+    /// Tells which core executes the kernel from here on. Called with the lock just taken.
+    #[inline]
+    pub fn enter(&mut self, core: usize) {
+        self.core = core;
+    }
+
+    /// This core's own state.
+    #[inline(always)]
+    pub fn this(&self) -> &Core {
+        &self.cores[self.core % MAX_NUM_NODES]
+    }
+
+    /// This core's own state.
+    #[inline(always)]
+    pub fn this_mut(&mut self) -> &mut Core {
+        &mut self.cores[self.core % MAX_NUM_NODES]
+    }
+
+    /// The thread that entered the kernel on this core.
+    ///
+    /// # Panics
+    /// Before `start`.
+    #[inline(always)]
+    pub fn current(&self) -> Ref<Tcb> {
+        self.this().current.expect("set by start")
+    }
+
+    /// The idle thread of this core.
+    ///
+    /// # Panics
+    /// Before `start`.
+    #[inline(always)]
+    pub fn idle(&self) -> Ref<Tcb> {
+        self.this().idle.expect("set by start")
+    }
+
+    /// Where the registers of this core's thread are saved; `None` while it idles.
+    pub fn current_context(&mut self) -> Option<*mut Context> {
+        let current = self.current();
+        (current != self.idle()).then(|| &raw mut self.get_mut(current).context)
+    }
+}
