@@ -7,7 +7,7 @@
 //!   KIND:...;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7;pcap=run.pcap      with any kind but none
 //! ```
 //!
-//! Keys of `loadgen`: `connections` (list), `requests`, `warmup`, `size`, `op` (call, read, write), `server` (address:port),
+//! Keys of `loadgen`: `connections` (list), `requests`, `warmup`, `size`, `proto` (tcp, udp, ping), `op` (call, read, write), `server` (address:port),
 //! `port`, `address` (a.b.c.d/prefix), `think`, `timeout`, `patience`, `seed`; what they mean and their defaults: [`LoadGenConfig`].
 
 use std::fmt;
@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::loadgen::{ConfigError, LoadGenConfig, Operation, ReportHandle};
+use super::loadgen::{ConfigError, LoadGenConfig, Operation, Protocol, ReportHandle};
 use super::{Echo, Link, LinkConfig, LoadGen, Loopback, Peer, Sink, Tee};
 use crate::time::SimTime;
 
@@ -143,6 +143,7 @@ impl NetSpec {
                 "requests" => config.requests = setting.number("a number of requests")?,
                 "warmup" => config.warmup = setting.number("a number of requests")?,
                 "size" => config.size = setting.number("a number of bytes")?,
+                "proto" => config.protocol = setting.protocol()?,
                 "op" => config.operation = setting.operation()?,
                 "server" => config.server = setting.number("address:port")?,
                 "port" => config.server.set_port(setting.number("a port")?),
@@ -199,6 +200,15 @@ impl Setting<'_> {
     fn list(&self) -> Result<Vec<u32>, NetError> {
         let numbers: Result<_, _> = self.value.split(',').map(|item| item.trim().parse()).collect();
         numbers.map_err(|_| self.refuse("numbers separated by commas"))
+    }
+
+    fn protocol(&self) -> Result<Protocol, NetError> {
+        match self.value {
+            "tcp" => Ok(Protocol::Tcp),
+            "udp" => Ok(Protocol::Udp),
+            "ping" => Ok(Protocol::Ping),
+            _ => Err(self.refuse("tcp, udp or ping")),
+        }
     }
 
     fn operation(&self) -> Result<Operation, NetError> {
@@ -272,7 +282,7 @@ mod tests {
 
     #[test]
     fn everything_that_can_be_said() {
-        let spec: NetSpec = "loadgen:connections=1,2,4; requests=200;warmup=10;size=128;op=read;server=10.0.2.20:80;\
+        let spec: NetSpec = "loadgen:connections=1,2,4; requests=200;warmup=10;size=128;proto=tcp;op=read;server=10.0.2.20:80;\
              address=10.0.2.9/16;think=3us;timeout=10ms;patience=1s;seed=9;rate=100M;delay=500ns;loss=0.01;damage=0.000001;link-seed=3;pcap=a.pcap"
             .parse()
             .unwrap();
@@ -309,6 +319,8 @@ mod tests {
             ("loadgen:connections=1,,2", "1,,2"),
             ("loadgen:connections=0", "0 connections"),
             ("loadgen:op=shout", "shout"),
+            ("loadgen:proto=ipx", "ipx"),
+            ("loadgen:proto=udp;op=read", "TCP"),
             ("loadgen:address=10.0.2.2", "10.0.2.2"),
             ("loadgen:port=99999", "99999"),
             ("sink:rate=3G", "3G"),

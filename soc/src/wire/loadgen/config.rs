@@ -7,6 +7,17 @@ use thiserror::Error;
 use crate::time::SimTime;
 use crate::wire::random::Random;
 
+/// What the requests travel in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One TCP connection each.
+    Tcp,
+    /// One local UDP port each; a request is a datagram.
+    Udp,
+    /// ICMP echo requests, one identifier each. The reply carries the request's bytes as they are.
+    Ping,
+}
+
 /// Who speaks on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -45,7 +56,9 @@ pub struct LoadGenConfig {
     pub mac: [u8; 6],
     /// The guest's address and port.
     pub server: SocketAddrV4,
-    /// Who speaks.
+    /// What the requests travel in.
+    pub protocol: Protocol,
+    /// Who speaks; UDP and ping can only call.
     pub operation: Operation,
     /// One phase for each entry: the number of connections open at a time.
     pub connections: Vec<u32>,
@@ -73,6 +86,7 @@ impl Default for LoadGenConfig {
             prefix: 24,
             mac: [0x02, 0, 0, 0, 0, 0x02],
             server: SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 15), 7),
+            protocol: Protocol::Tcp,
             operation: Operation::Call,
             connections: vec![1],
             requests: 1000,
@@ -88,8 +102,10 @@ impl Default for LoadGenConfig {
 
 /// Most connections of a phase; the local ports of two neighbouring phases must not meet.
 pub const MAX_CONNECTIONS: u32 = 1024;
-/// Largest request.
+/// Largest request over TCP.
 pub const MAX_SIZE_BYTES: u32 = 1 << 20;
+/// Largest request in one datagram: a 1500-byte packet without the headers of IPv4 and UDP or ICMP echo.
+pub const MAX_DATAGRAM_BYTES: u32 = 1472;
 
 /// A refused [`LoadGenConfig`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -107,11 +123,14 @@ pub enum ConfigError {
     #[error("0 requests: nothing would be measured")]
     NoRequests,
     /// Message size out of range.
-    #[error("{asked} bytes a message: choose 1 to {MAX_SIZE_BYTES}")]
+    #[error("{asked} bytes a message: choose 1 to {MAX_SIZE_BYTES}, at most {MAX_DATAGRAM_BYTES} for UDP and ping")]
     Size {
         /// The size asked for.
         asked: u32,
     },
+    /// A one-way operation without a connection.
+    #[error("UDP and ping can only call: read and write need TCP")]
+    OneWay,
     /// Peer and guest do not share a network.
     #[error("peer {peer} and server {server} are not two hosts of one /{prefix} network")]
     Network {
@@ -145,8 +164,12 @@ impl LoadGenConfig {
         if self.requests == 0 {
             return Err(ConfigError::NoRequests);
         }
-        if !(1..=MAX_SIZE_BYTES).contains(&self.size) {
+        let largest = if self.protocol == Protocol::Tcp { MAX_SIZE_BYTES } else { MAX_DATAGRAM_BYTES };
+        if !(1..=largest).contains(&self.size) {
             return Err(ConfigError::Size { asked: self.size });
+        }
+        if self.protocol != Protocol::Tcp && self.operation != Operation::Call {
+            return Err(ConfigError::OneWay);
         }
         let (peer, server) = (self.address, *self.server.ip());
         let host_bits = 32u32.checked_sub(u32::from(self.prefix));
@@ -182,6 +205,8 @@ mod tests {
             LoadGenConfig { requests: 0, ..good.clone() },
             LoadGenConfig { size: 0, ..good.clone() },
             LoadGenConfig { size: MAX_SIZE_BYTES + 1, ..good.clone() },
+            LoadGenConfig { protocol: Protocol::Udp, size: MAX_DATAGRAM_BYTES + 1, ..good.clone() },
+            LoadGenConfig { protocol: Protocol::Ping, operation: Operation::Read, ..good.clone() },
             LoadGenConfig { address: Ipv4Addr::new(10, 0, 3, 2), ..good.clone() },
             LoadGenConfig { address: *good.server.ip(), ..good.clone() },
             LoadGenConfig { prefix: 33, ..good.clone() },

@@ -1,5 +1,5 @@
-//! The load generator: a peer that opens TCP connections to a server in the guest, works on them in a closed loop, checks every byte
-//! and measures every request in simulated time.
+//! The load generator: a peer that opens connections to a server in the guest (TCP; UDP and ICMP echo likewise), works on them in a
+//! closed loop, checks every byte and measures every request in simulated time.
 //!
 //! It is an infinitely fast host: what it has to say after a frame has arrived is on its way at the same picosecond, as soon as the
 //! wire is free. So a latency is wire + guest, and nothing of it is the generator's.
@@ -13,12 +13,18 @@
 //! same seed gives the same frames at the same times as long as the guest does the same.
 
 mod config;
-mod connection;
+mod datagram;
+mod flow;
 mod host;
 mod phase;
 mod report;
+mod tally;
+mod tcp;
 
-pub use config::{ConfigError, LoadGenConfig, MAX_CONNECTIONS, MAX_SIZE_BYTES, Operation, REPLY_XOR, stream_byte};
+pub use config::{
+    ConfigError, LoadGenConfig, MAX_CONNECTIONS, MAX_DATAGRAM_BYTES, MAX_SIZE_BYTES, Operation, Protocol, REPLY_XOR,
+    stream_byte,
+};
 pub use report::{Latency, PhaseReport, Report, ReportHandle};
 
 use super::{Next, Peer};

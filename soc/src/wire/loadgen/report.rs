@@ -32,6 +32,10 @@ pub struct PhaseReport {
     pub errors: u64,
     /// Connection attempts that were refused and tried again (the server was not listening yet); not errors.
     pub refused: u64,
+    /// Requests that the least served connection got answered, warm-up included.
+    pub fewest: u64,
+    /// The same of the best served one.
+    pub most: u64,
     /// From the end of the warm-up to the last measured reply.
     pub elapsed: SimTime,
     /// Latencies of the measured requests.

@@ -1,7 +1,7 @@
-//! One TCP connection of the generator.
+//! A TCP connection of the generator.
 //!
 //! ```text
-//!             open            established           Phase says so             both FINs seen
+//!             open            established           the phase says so         both FINs seen
 //!   Waiting ────────▶ Opening ────────────▶ Open ────────────────▶ Closing ────────────────▶ Done
 //!      ▲   RST: again  │                      │                       │
 //!      └───────────────┘                      └── time-out, reset, ───┴──▶ Done, with an error
@@ -14,8 +14,9 @@ use smoltcp::iface::SocketHandle;
 use smoltcp::socket::tcp;
 
 use super::config::{LoadGenConfig, Operation, REPLY_XOR, request_content, stream_byte};
+use super::flow::Flow;
 use super::host::Host;
-use super::phase::Tally;
+use super::tally::Tally;
 use crate::time::SimTime;
 
 /// Pause before a refused connection attempt is repeated.
@@ -45,7 +46,7 @@ struct Request {
 }
 
 /// A connection and what is under way on it.
-pub(super) struct Connection {
+pub(super) struct TcpConnection {
     phase: usize,
     index: usize,
     local_port: u16,
@@ -59,6 +60,8 @@ pub(super) struct Connection {
     requests: u64,
     /// Under way, oldest first; more than one only in [`Operation::Read`].
     under_way: VecDeque<Request>,
+    /// Requests answered in full.
+    answered: u64,
     /// Bytes put into the socket so far.
     sent: u64,
     /// Bytes of the guest's stream seen so far ([`Operation::Write`]).
@@ -68,7 +71,7 @@ pub(super) struct Connection {
     message_wrong: bool,
 }
 
-impl Connection {
+impl TcpConnection {
     /// A connection that opens at its first [`Self::step`].
     pub(super) fn new(
         host: &mut Host,
@@ -93,51 +96,37 @@ impl Connection {
             ready_at: SimTime::ZERO,
             requests: 0,
             under_way: VecDeque::new(),
+            answered: 0,
             sent: 0,
             received: 0,
             message_start: now,
             message_wrong: false,
         }
     }
+}
 
-    /// Nothing is left to do; the socket can go.
-    pub(super) fn done(&self) -> bool {
-        self.state == State::Done
+impl Flow for TcpConnection {
+    fn ready(&self) -> bool {
+        !matches!(self.state, State::Waiting { .. } | State::Opening)
     }
 
-    /// The orderly end has begun.
-    pub(super) fn closing(&self) -> bool {
-        self.state == State::Closing
-    }
-
-    /// No request is under way.
-    pub(super) fn quiet(&self) -> bool {
+    fn quiet(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// Takes the socket out of the stack.
-    pub(super) fn remove(self, host: &mut Host) {
-        host.sockets.remove(self.handle);
+    fn closing(&self) -> bool {
+        self.state == State::Closing
     }
 
-    /// Starts an orderly end.
-    pub(super) fn close(&mut self, host: &mut Host, config: &LoadGenConfig, now: SimTime) {
-        if matches!(self.state, State::Open) {
-            let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
-            // The guest's FIN is acknowledged at once, so that the guest is not kept waiting for a delayed acknowledgement.
-            socket.set_ack_delay(None);
-            socket.close();
-            self.state = State::Closing;
-            self.deadline = now + config.timeout;
-        } else if !self.done() {
-            // Still opening although the others have done all the work: give up in silence.
-            host.sockets.get_mut::<tcp::Socket>(self.handle).abort();
-            self.state = State::Done;
-        }
+    fn done(&self) -> bool {
+        self.state == State::Done
     }
 
-    /// When this connection needs attention even if nothing arrives.
-    pub(super) fn wake(&self, operation: Operation, work_left: bool) -> Option<SimTime> {
+    fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    fn wake(&self, operation: Operation, work_left: bool) -> Option<SimTime> {
         match self.state {
             State::Waiting { until } => Some(until),
             State::Opening | State::Closing => Some(self.deadline),
@@ -149,8 +138,7 @@ impl Connection {
         }
     }
 
-    /// Does what can be done at `now`. Returns true if the stack has to run again.
-    pub(super) fn step(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
+    fn step(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         match self.state {
             State::Waiting { until } if now >= until => self.open(host, config),
             State::Opening => self.await_open(host, config, tally, now),
@@ -160,6 +148,23 @@ impl Connection {
         }
     }
 
+    fn close(&mut self, host: &mut Host, config: &LoadGenConfig, now: SimTime) {
+        if self.state == State::Open {
+            let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
+            // The guest's FIN is acknowledged at once, so that the guest is not kept waiting for a delayed acknowledgement.
+            socket.set_ack_delay(None);
+            socket.close();
+            self.state = State::Closing;
+            self.deadline = now + config.timeout;
+        }
+    }
+
+    fn remove(&self, host: &mut Host) {
+        host.sockets.remove(self.handle);
+    }
+}
+
+impl TcpConnection {
     fn open(&mut self, host: &mut Host, config: &LoadGenConfig) -> bool {
         let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
         socket
@@ -183,7 +188,6 @@ impl Connection {
             _ => {
                 self.state = State::Open;
                 self.deadline = now + config.timeout;
-                self.message_start = now;
                 true
             }
         }
@@ -210,6 +214,7 @@ impl Connection {
 
     fn talk(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
+        self.message_start = self.message_start.max(tally.released_at());
         let received = match config.operation {
             Operation::Call => self.take_replies(socket, config, tally, now),
             Operation::Read => self.take_acknowledgements(socket, config, tally, now),
@@ -247,6 +252,7 @@ impl Connection {
             if request.expected.is_empty() {
                 tally.finished(now, request.started, !request.wrong);
                 self.under_way.pop_front();
+                self.answered += 1;
                 self.ready_at = now + config.think;
                 self.deadline = self.ready_at + config.timeout;
             }
@@ -271,6 +277,7 @@ impl Connection {
         {
             tally.finished(now, request.started, true);
             self.under_way.pop_front();
+            self.answered += 1;
             self.ready_at = now + config.think;
             self.deadline = self.ready_at + config.timeout;
         }
@@ -301,6 +308,7 @@ impl Connection {
                 tally.start(now);
                 tally.finished(now, self.message_start, !self.message_wrong);
                 self.message_wrong = false;
+                self.answered += 1;
                 self.message_start = now;
                 self.deadline = now + config.timeout;
             }
