@@ -23,10 +23,10 @@ pub mod offset {
 #[repr(C, align(16))]
 pub struct Context {
     /// x1..x31 at their number; word 0 is the program counter of the last trap.
-    pub x: [usize; 32],
+    pub x: [u64; 32],
     /// Where the thread continues.
-    pub next_pc: usize,
-    kernel_stack: usize,
+    pub next_pc: u64,
+    kernel_stack: u64,
 }
 
 const _: () = {
@@ -45,5 +45,40 @@ impl Context {
 impl Default for Context {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// What a thread's user-interrupt state consists of while another thread has the hart.
+#[derive(Clone, Debug, Default)]
+#[repr(C)]
+pub struct UserInterruptState {
+    /// Receiver index in the UINTC; 0 = none.
+    pub receiver: u16,
+    /// The receiver's active bit.
+    pub active: bool,
+    /// The software latch `uip.USIP`.
+    pub latch: bool,
+    /// Physical address of the sender table page; 0 = none.
+    pub sender_table: u64,
+    /// `ustatus`: UIE and UPIE.
+    pub status: usize,
+    /// `uie`.
+    pub enable: usize,
+    /// `utvec`.
+    pub vector: usize,
+    /// `uscratch`.
+    pub scratch: usize,
+    /// `uepc`.
+    pub pc: usize,
+    /// `ucause`.
+    pub cause: usize,
+    /// `utval`.
+    pub value: usize,
+}
+
+impl UserInterruptState {
+    /// Whether there is anything to move.
+    pub fn in_use(&self) -> bool {
+        self.receiver != 0 || self.sender_table != 0
     }
 }

@@ -49,3 +49,19 @@ pub mod interrupt {
     /// External: the PLIC.
     pub const EXTERNAL: usize = 1 << 9;
 }
+
+/// Bits of `sstatus`.
+pub mod status {
+    /// User interrupts: enabled, and enabled before the last one (N extension).
+    pub const USER_INTERRUPTS: usize = 1 << 0 | 1 << 4;
+    /// Interrupts enabled after `sret`.
+    pub const SPIE: usize = 1 << 5;
+    /// Privilege after `sret`: 0 = U.
+    pub const SPP: usize = 1 << 8;
+    /// Floating point, two bits: 0 = off.
+    pub const FS: usize = 3 << 13;
+    /// Supervisor loads and stores reach user pages.
+    pub const SUM: usize = 1 << 18;
+    /// Loads reach execute-only pages.
+    pub const MXR: usize = 1 << 19;
+}

@@ -125,7 +125,7 @@ boot:                                   # a0 = hart, a1 = device tree, translati
     call {boot_first}
 
 .globl secondary_start
-secondary_start:                        # a0 = hart, a1 = kernel stack pointer with the core number in its top word
+secondary_start:                        # a0 = hart (not used), a1 = kernel stack pointer with the core number in its top word
     csrw sie, zero
     csrw sscratch, zero
     enable_mmu 7f

@@ -18,8 +18,6 @@ use super::{core_number, csr, sbi, smp, sv39};
 
 /// `satp` of each core as the kernel wants it, with the ASID even where the hart has none.
 static CURRENT: [AtomicUsize; MAX_NUM_NODES] = [const { AtomicUsize::new(0) }; MAX_NUM_NODES];
-/// The core must leave its address space (see `evict`).
-static LEAVE: [AtomicBool; MAX_NUM_NODES] = [const { AtomicBool::new(false) }; MAX_NUM_NODES];
 static HAS_ASIDS: AtomicBool = AtomicBool::new(false);
 
 static CODE_GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -44,7 +42,11 @@ pub fn init() {
     write_satp(kernel);
     fence_user();
     HAS_ASIDS.store(asids, Ordering::Relaxed);
-    CURRENT[core_number()].store(kernel, Ordering::Relaxed);
+}
+
+/// Notes that this core starts in the kernel's own address space.
+pub fn init_core() {
+    CURRENT[core_number()].store(csr::read!("satp"), Ordering::Relaxed);
 }
 
 /// Puts this core into the address space with the root table at physical address `root`.
@@ -54,8 +56,8 @@ pub fn switch(root: u64, asid: u16) {
     if current.load(Ordering::Relaxed) == satp {
         return;
     }
-    current.store(satp, Ordering::Relaxed);
     write_satp(satp);
+    current.store(satp, Ordering::Relaxed);
     if !HAS_ASIDS.load(Ordering::Relaxed) {
         fence_user();
     }
@@ -72,7 +74,7 @@ fn concerned(asid: u16) -> usize {
     let everywhere = HAS_ASIDS.load(Ordering::Relaxed);
     (0..smp::cores())
         .filter(|&core| core != own)
-        .filter(|&core| everywhere || CURRENT[core].load(Ordering::Relaxed) >> 44 & 0xffff == usize::from(asid))
+        .filter(|&core| everywhere || core_is_in(core, asid))
         .fold(0, |mask, core| mask | 1 << smp::hart(core))
 }
 
@@ -96,35 +98,9 @@ pub fn fence_space(asid: u16) {
     }
 }
 
-/// Address space `asid` goes away: when this returns, no core uses its tables or keeps its translations.
-/// The caller holds the kernel lock; a core that runs in that space is interrupted and leaves it while it waits for the lock.
-pub fn evict(asid: u16) {
-    let in_space = |core: usize| CURRENT[core].load(Ordering::Acquire) >> 44 & 0xffff == usize::from(asid);
-    let own = core_number();
-    if in_space(own) {
-        switch_to_kernel();
-    }
-    for core in (0..smp::cores()).filter(|&core| core != own) {
-        if in_space(core) {
-            LEAVE[core].store(true, Ordering::Release);
-            sbi::send_ipi(1 << smp::hart(core));
-            while in_space(core) {
-                core::hint::spin_loop();
-            }
-        }
-    }
-    fence_space(asid);
-}
-
-/// What a core that waits for the kernel lock owes to the holder.
-pub fn leave_if_asked() {
-    let core = core_number();
-    if LEAVE[core].load(Ordering::Relaxed) && LEAVE[core].swap(false, Ordering::Acquire) {
-        write_satp(sv39::satp(super::kernel_root(), 0));
-        fence_user();
-        // Release: partner is the acquire load in `evict`; the old tables are out of use here.
-        CURRENT[core].store(sv39::satp(super::kernel_root(), 0), Ordering::Release);
-    }
+/// Whether `core` runs in address space `asid`.
+pub fn core_is_in(core: usize, asid: u16) -> bool {
+    CURRENT[core].load(Ordering::Acquire) >> 44 & 0xffff == usize::from(asid)
 }
 
 /// Memory that threads may execute was written.

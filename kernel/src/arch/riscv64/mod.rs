@@ -26,9 +26,13 @@ pub mod once;
 mod panic;
 pub mod plic;
 #[cfg(target_arch = "riscv64")]
+mod port;
+#[cfg(target_arch = "riscv64")]
 pub mod sbi;
 #[cfg(target_arch = "riscv64")]
 pub mod smp;
+#[cfg(target_arch = "riscv64")]
+mod stall;
 #[cfg(target_arch = "riscv64")]
 pub mod start;
 pub mod sv39;
@@ -39,6 +43,8 @@ pub mod trap;
 #[cfg(target_arch = "riscv64")]
 pub mod uintc;
 
+#[cfg(target_arch = "riscv64")]
+pub use port::Riscv64;
 #[cfg(target_arch = "riscv64")]
 pub use start::{kernel_root, prepare_stack, secondary_entry, stack_range};
 

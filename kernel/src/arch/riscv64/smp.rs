@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::lock::TicketLock;
 use super::once::Once;
-use super::{csr, mmu, sbi};
+use super::{csr, sbi, stall};
 use crate::boot::machine::Harts;
 
 static HARTS: Once<Harts> = Once::new();
@@ -32,7 +32,7 @@ pub fn hart(core: usize) -> u16 {
 #[inline]
 pub fn lock() {
     if cores() > 1 {
-        KERNEL_LOCK.acquire(mmu::leave_if_asked);
+        KERNEL_LOCK.acquire(stall::obey);
     }
 }
 
@@ -48,6 +48,12 @@ pub fn unlock() {
 pub fn interrupt(mask: usize) {
     let harts = (0..cores()).filter(|core| mask & 1 << core != 0).fold(0, |harts, core| harts | 1 << hart(core));
     sbi::send_ipi(harts);
+}
+
+/// The harts of all cores but this one, as a mask of hart ids.
+pub fn other_harts() -> usize {
+    let own = super::core_number();
+    (0..cores()).filter(|&core| core != own).fold(0, |harts, core| harts | 1 << hart(core))
 }
 
 /// Takes this core's software interrupt back.

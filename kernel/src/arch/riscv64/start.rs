@@ -5,14 +5,21 @@ use core::cell::UnsafeCell;
 
 use abi::config::{KERNEL_STACK_BITS, MAX_NUM_NODES, ROOT_CNODE_SIZE_BITS, TIME_SLICE, TIMER_TICK_MS};
 use abi::image::{BootHeader, FLAG_FASTPATH, FLAG_PRINTING, KERNEL_PADDR, KERNEL_VADDR, MAGIC, VERSION};
+use abi::label::Table as Labels;
 
-use super::context::offset;
+use super::context::{Context, offset};
+use super::csr::{self, status};
 use super::plic::Plic;
-use super::sv39::{ENTRIES, Pte};
+use super::port::Riscv64;
+use super::sv39::{ENTRIES, KERNEL_HALF, Pte};
 use super::uintc::Uintc;
-use super::{DEVICES, DIRECT_MAP, irq, mmu, panic, sbi, smp, timer, trap, uintc};
-use crate::boot::machine::Machine;
+use super::{DEVICES, DIRECT_MAP, core_number, mmu, panic, smp, timer, trap, uintc};
+use crate::boot::machine::{Machine, MachineError};
 use crate::boot::regions::Range;
+use crate::boot::{self, BootError};
+use crate::mem::Paddr;
+use crate::sched;
+use crate::state::OWN_OBJECTS_BITS;
 
 const STACK_BYTES: usize = 1 << KERNEL_STACK_BITS;
 /// The core number lies in the top 16 bytes (16: the stack stays aligned).
@@ -51,7 +58,7 @@ global_asm!(
     magic = const MAGIC,
     version = const VERSION,
     flags = const FLAG_FASTPATH | FLAG_PRINTING,
-    label_table = const 0,
+    label_table = const Labels::Up as u32,
     root_cnode_bits = const ROOT_CNODE_SIZE_BITS,
     timer_tick_ms = const TIMER_TICK_MS,
     time_slice = const TIME_SLICE,
@@ -72,7 +79,7 @@ unsafe extern "C" {
     static boot_header: BootHeader;
     fn secondary_start();
     /// Gives the hart to the thread of `context`; `stack` is this core's empty stack.
-    fn enter_user(context: *mut super::context::Context, stack: usize) -> !;
+    fn enter_user(context: *mut Context, stack: usize) -> !;
 }
 
 /// Physical address of the root table that maps the kernel only.
@@ -84,7 +91,7 @@ pub fn kernel_root() -> u64 {
 pub fn kernel_half() -> [Pte; ENTRIES / 2] {
     // SAFETY: nobody writes the table after boot.
     let root = unsafe { &*ROOT_TABLE.0.get() };
-    core::array::from_fn(|index| Pte::from_bits(root[super::sv39::KERNEL_HALF + index]))
+    core::array::from_fn(|index| Pte::from_bits(root[KERNEL_HALF + index]))
 }
 
 /// Physical address of something inside the kernel image.
@@ -155,28 +162,88 @@ fn device_tree(paddr: usize) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(header.cast::<u8>(), bytes as usize) }
 }
 
+/// Memory of the kernel's own objects (`Kernel::start`).
+#[repr(C, align(4096))]
+struct OwnObjects(UnsafeCell<[u8; 1 << OWN_OBJECTS_BITS]>);
+// SAFETY: handed to the kernel state, which reaches it by the token only.
+unsafe impl Sync for OwnObjects {}
+static OWN_OBJECTS: OwnObjects = OwnObjects(UnsafeCell::new([0; 1 << OWN_OBJECTS_BITS]));
+
+/// Core 0, from entry.S: `tree` is the physical address of the device tree. It builds the system alone; then the others come.
 extern "C" fn boot_first(hart: usize, tree: usize) -> ! {
-    let header = header();
-    let tree = device_tree(tree);
-    let max = match header.max_nodes {
-        0 => MAX_NUM_NODES,
-        n => n as usize,
-    };
-    let machine = Machine::parse(tree, hart as u16, max).expect("machine");
-    smp::init(machine.harts);
-    mmu::init();
-    let mut next = 0;
-    if let Some(place) = machine.plic {
-        let base = map_device(place.registers, &mut next);
-        // SAFETY: the tree names the range as a PLIC, and `map_device` has mapped it for ever.
-        irq::init(unsafe { Plic::new(base, place.contexts) });
+    if let Err(error) = boot_system(hart, tree) {
+        panic!("{error:?}");
     }
-    timer::set_interval(machine.timebase_frequency, header.timer_tick_ms);
     smp::start_others();
-    sbi::shut_down(false)
+    start_core();
+    smp::open();
+    enter()
 }
 
-extern "C" fn boot_other(_hart: usize) -> ! {
+#[derive(Debug)]
+#[allow(dead_code, reason = "read by Debug, in the panic message")]
+enum Error {
+    Machine(MachineError),
+    Boot(BootError),
+}
+
+fn boot_system(hart: usize, tree: usize) -> Result<(), Error> {
+    let header = header();
+    boot::check(&header).map_err(Error::Boot)?;
+    let max_cores = if header.max_nodes == 0 { MAX_NUM_NODES } else { header.max_nodes as usize };
+    let bytes = device_tree(tree);
+    let machine = Machine::parse(bytes, hart as u16, max_cores).map_err(Error::Machine)?;
+    smp::init(machine.harts);
+    mmu::init();
+    let mut next_page = 0;
+    let plic = machine.plic.map(|place| {
+        let base = map_device(place.registers, &mut next_page);
+        // SAFETY: the device tree names the range as a PLIC with these contexts; the mapping stays.
+        unsafe { Plic::new(base, place.contexts) }
+    });
+    if let Some(plic) = &plic {
+        plic.init();
+    }
+    if let Some(place) = machine.uintc {
+        let base = map_device(place.registers, &mut next_page);
+        // SAFETY: the device tree names the range as a UINTC, which only harts with the N extension have; the mapping stays.
+        uintc::init(unsafe { Uintc::new(base, place.receivers) });
+    }
+    timer::set_interval(machine.timebase_frequency, header.timer_tick_ms);
+    trap::with_kernel(|kernel| {
+        kernel.arch = Riscv64::new(plic);
+        let objects = Paddr(image_paddr(OWN_OBJECTS.0.get() as usize)).kva();
+        // SAFETY: that many zeroed bytes of the kernel's image, for nothing else.
+        unsafe { kernel.start(boot::config(&header), objects) };
+        let root_task = boot::build(kernel, &machine, &header, bytes, tree as u64).map_err(Error::Boot)?;
+        sched::possible_switch_to(kernel, root_task);
+        Ok(())
+    })
+}
+
+/// A core that is not core 0, from entry.S.
+extern "C" fn boot_other() -> ! {
     smp::wait_for_boot();
-    loop {}
+    start_core();
+    enter()
+}
+
+/// What each core does for itself before its first thread.
+fn start_core() {
+    // What `sret` returns to, from now on: U, as every trap out of U leaves it. (The first trap, which turned translation on,
+    // came out of S.)
+    csr::clear!("sstatus", status::SPP | status::FS | status::SUM | status::MXR | status::USER_INTERRUPTS);
+    csr::set!("sstatus", status::SPIE);
+    mmu::init_core();
+    if uintc::get().is_some() {
+        uintc::init_hart();
+    }
+    trap::with_kernel(|kernel| kernel.arch.init_core());
+    timer::arm();
+}
+
+fn enter() -> ! {
+    let context = trap::first();
+    // SAFETY: the context of a thread that this core now runs; the stack of this core is not used any more.
+    unsafe { enter_user(context, stack_start(core_number())) }
 }

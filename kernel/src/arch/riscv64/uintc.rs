@@ -11,45 +11,58 @@
 //! line delivers them at the first user instruction.
 
 use core::arch::asm;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
+use abi::config::MAX_NUM_NODES;
 use uintr::csr::{USI, USTATUS_UIE, USTATUS_UPIE};
 use uintr::format::{Suirs, Suist};
 use uintr::uintc::{self, Low};
 
-use super::csr;
+use super::context::UserInterruptState;
+use super::once::Once;
+use super::{core_number, csr, smp};
 
-/// What a thread's user-interrupt state consists of while another thread has the hart.
-#[derive(Clone, Debug, Default)]
-#[repr(C)]
-pub struct UserInterruptState {
-    /// Receiver index in the UINTC; 0 = none.
-    pub receiver: u16,
-    /// The receiver's active bit.
-    pub active: bool,
-    /// The software latch `uip.USIP`.
-    pub latch: bool,
-    /// Physical address of the sender table page; 0 = none.
-    pub sender_table: u64,
-    /// `ustatus`: UIE and UPIE.
-    pub status: usize,
-    /// `uie`.
-    pub enable: usize,
-    /// `utvec`.
-    pub vector: usize,
-    /// `uscratch`.
-    pub scratch: usize,
-    /// `uepc`.
-    pub pc: usize,
-    /// `ucause`.
-    pub cause: usize,
-    /// `utval`.
-    pub value: usize,
+static UINTC: Once<Uintc> = Once::new();
+/// Whose state each core holds: where it goes back to if another core asks for it.
+static LOADED: [AtomicPtr<UserInterruptState>; MAX_NUM_NODES] = [const { AtomicPtr::new(null_mut()) }; MAX_NUM_NODES];
+
+/// The controller, if the machine has one.
+#[inline]
+pub fn get() -> Option<&'static Uintc> {
+    UINTC.get()
 }
 
-impl UserInterruptState {
-    /// Whether there is anything to move.
-    pub fn in_use(&self) -> bool {
-        self.receiver != 0 || self.sender_table != 0
+/// Tells where the controller is; core 0, once.
+pub fn init(uintc: Uintc) {
+    UINTC.set(uintc);
+}
+
+/// Moves the state of this core into `state`.
+pub fn unload(state: &mut UserInterruptState) {
+    LOADED[core_number()].store(null_mut(), Ordering::Relaxed);
+    if let Some(uintc) = get() {
+        uintc.unload(state);
+    }
+}
+
+/// Gives this core the state of the thread that runs next.
+pub fn load(state: &mut UserInterruptState) {
+    if let Some(uintc) = get() {
+        LOADED[core_number()].store(state, Ordering::Relaxed);
+        uintc.load(state, smp::hart(core_number()));
+    }
+}
+
+/// Moves the state of this core back to the thread that it belongs to.
+pub fn unload_core() {
+    let state = LOADED[core_number()].swap(null_mut(), Ordering::Relaxed);
+    if let Some(uintc) = get()
+        && !state.is_null()
+    {
+        // SAFETY: `load` got it from the token: a field of a TCB, which lives as long as its state is loaded somewhere. The
+        // holder of the lock waits until this core has answered, so nobody else borrows it now.
+        uintc.unload(unsafe { &mut *state });
     }
 }
 
@@ -109,7 +122,7 @@ impl Uintc {
     }
 
     /// Moves the state of this hart into `state`, and leaves the hart with none.
-    pub fn unload(&self, state: &mut UserInterruptState) {
+    fn unload(&self, state: &mut UserInterruptState) {
         csr::write!("0x1b0", 0); // suist
         if state.receiver == 0 {
             return;
@@ -135,7 +148,7 @@ impl Uintc {
     }
 
     /// Gives this hart the state of the thread that runs next. `hart` is the hardware hart id.
-    pub fn load(&self, state: &UserInterruptState, hart: u16) {
+    fn load(&self, state: &UserInterruptState, hart: u16) {
         if let Some(table) = Suist::new(state.sender_table, 1).filter(|_| state.sender_table != 0) {
             csr::write!("0x1b0", table.bits() as usize);
         }

@@ -1,0 +1,158 @@
+//! The riscv64 member of [`Arch`]: each name hands over to the file of its mechanism.
+
+use super::context::UserInterruptState;
+use super::plic::Plic;
+use super::sv39::{ENTRIES, Pte};
+use super::{console, csr, irq, mmu, sbi, smp, stall, start, timer, uintc};
+use crate::arch::{Arch, Interrupt};
+use crate::mem::{Kva, Paddr};
+
+/// The machine, as the holder of the big lock uses it.
+pub struct Riscv64 {
+    plic: Option<Plic>,
+}
+
+impl Riscv64 {
+    /// The machine with this interrupt controller.
+    pub const fn new(plic: Option<Plic>) -> Self {
+        Self { plic }
+    }
+
+    /// Prepares the interrupt controller for this core.
+    pub fn init_core(&mut self) {
+        if let Some(plic) = &self.plic {
+            plic.init_core(super::core_number());
+        }
+        irq::init_core();
+    }
+}
+
+impl Arch for Riscv64 {
+    #[inline(always)]
+    fn pointer(&self, address: Kva, _bytes: usize) -> *mut u8 {
+        address.0 as *mut u8
+    }
+
+    #[inline]
+    fn cores(&self) -> usize {
+        smp::cores()
+    }
+
+    fn interrupt_cores(&mut self, mask: usize) {
+        smp::interrupt(mask);
+    }
+
+    fn stall_core(&mut self, core: usize) {
+        stall::stall(core);
+    }
+
+    #[inline]
+    fn switch_space(&mut self, root: Paddr, asid: u16) {
+        mmu::switch(root.0, asid);
+    }
+
+    fn switch_to_kernel_space(&mut self) {
+        mmu::switch_to_kernel();
+    }
+
+    fn evict_space(&mut self, asid: u16) {
+        let own = super::core_number();
+        if mmu::core_is_in(own, asid) {
+            mmu::switch_to_kernel();
+        }
+        (0..smp::cores()).filter(|&core| core != own && mmu::core_is_in(core, asid)).for_each(stall::stall);
+        mmu::fence_space(asid);
+    }
+
+    fn fence_page(&mut self, asid: u16, vaddr: u64) {
+        mmu::fence_page(asid, vaddr);
+    }
+
+    fn fence_space(&mut self, asid: u16) {
+        mmu::fence_space(asid);
+    }
+
+    fn kernel_half(&self) -> [Pte; ENTRIES / 2] {
+        start::kernel_half()
+    }
+
+    fn code_changed(&mut self) {
+        mmu::code_changed();
+    }
+
+    fn pending_interrupt(&mut self) -> Option<Interrupt> {
+        irq::pending(self.plic.as_ref())
+    }
+
+    #[inline]
+    fn preempts(&self) -> bool {
+        csr::read!("sip") & csr::read!("sie") & (csr::interrupt::EXTERNAL | csr::interrupt::TIMER) != 0
+    }
+
+    fn enable_source(&mut self, source: usize) {
+        if let Some(plic) = &self.plic {
+            plic.enable(super::core_number(), source);
+        }
+    }
+
+    fn disable_source(&mut self, source: usize) {
+        if let Some(plic) = &self.plic {
+            plic.disable(smp::cores(), source);
+        }
+    }
+
+    fn complete_source(&mut self, source: usize) {
+        if let Some(plic) = &self.plic {
+            plic.complete(source);
+        }
+    }
+
+    fn arm_timer(&mut self) {
+        timer::arm();
+    }
+
+    fn put_char(&mut self, byte: u8) {
+        console::put_char(byte);
+    }
+
+    fn halt(&mut self) -> ! {
+        sbi::shut_down(false)
+    }
+
+    #[inline]
+    fn receivers(&self) -> u16 {
+        uintc::get().map_or(0, |uintc| uintc.receivers())
+    }
+
+    fn reset_receiver(&mut self, receiver: u16) {
+        if let Some(uintc) = uintc::get() {
+            uintc.reset(receiver);
+        }
+    }
+
+    fn post_receiver(&mut self, receiver: u16, bits: u64) {
+        if let Some(uintc) = uintc::get() {
+            uintc.post(receiver, bits);
+        }
+    }
+
+    fn take_receiver(&mut self, receiver: u16) -> u64 {
+        uintc::get().map_or(0, |uintc| uintc.take(receiver))
+    }
+
+    /// A remote fence interrupts the other harts in machine mode, and an interrupt is taken between instructions.
+    fn fence_senders(&mut self) {
+        let others = smp::other_harts();
+        if others != 0 {
+            sbi::remote_sfence_vma(others, 0, 4096);
+        }
+    }
+
+    fn unload_user_interrupts(&mut self, state: &mut UserInterruptState) {
+        uintc::unload(state);
+    }
+
+    fn load_user_interrupts(&mut self, state: &mut UserInterruptState) {
+        uintc::load(state);
+    }
+}
