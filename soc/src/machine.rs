@@ -435,7 +435,7 @@ fn enter_block<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, block:
     let mut cycles = 0;
     if hart.fetch_space.root.is_some() && timing.fetch_misses(hart.id, hart.pc) {
         let walk = hart.walk_for_timing(&mut bus.ram, hart.pc, crate::hart::pmp::Access::Fetch);
-        cycles += walk.map_or(0, |walk| timing.refill(hart.id, hart.pc, &walk, true));
+        cycles += walk.map_or(0, |walk| timing.refill(hart.id, hart.clock, hart.pc, &walk, true));
     }
     cycles + timing.block(hart.id, block, matches!(flow, Flow::Taken | Flow::Indirect))
 }

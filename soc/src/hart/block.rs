@@ -7,8 +7,9 @@
 use super::compressed::expand;
 use super::decode::decode;
 use super::insn::{Insn, Op};
+use crate::board::RAM_BASE;
 use crate::memory::{Memory, PAGE_BYTES};
-use crate::timing::pipeline::{Tail, schedule};
+use crate::timing::pipeline::{Tail, schedule, sources};
 
 /// Instructions per block at most.
 const MAX_BLOCK: usize = 64;
@@ -28,8 +29,11 @@ pub(crate) struct Block {
     pub taken: u32,
     /// First instruction is 4 bytes long and not on a 4-byte boundary.
     pub split_head: bool,
-    /// First instruction's sources, for a late result of the block before.
-    pub head: [u8; 2],
+    /// Registers that the first instruction reads, one bit each, for a late result of the block before.
+    pub head: u32,
+    /// Physical address and length.
+    pub physical: u64,
+    pub bytes: u64,
     /// A result that is late for the block behind.
     pub tail: Tail,
 }
@@ -155,7 +159,9 @@ impl BlockCache {
         let head = insns[0];
         Block {
             split_head: head.len == 4 && start % 4 == 2,
-            head: [head.rs1, head.rs2],
+            head: sources(&head),
+            physical: start + RAM_BASE,
+            bytes: end - start,
             insns: insns.into_boxed_slice(),
             start,
             end,

@@ -11,6 +11,7 @@ const READ: u64 = 1 << 1;
 const WRITE: u64 = 1 << 2;
 const EXECUTE: u64 = 1 << 3;
 const USER: u64 = 1 << 4;
+const GLOBAL: u64 = 1 << 5;
 const ACCESSED: u64 = 1 << 6;
 const DIRTY: u64 = 1 << 7;
 const PPN_SHIFT: u32 = 10;
@@ -45,6 +46,8 @@ pub(crate) struct Walk {
     pub entries: [u64; LEVELS],
     /// How many of them.
     pub depth: usize,
+    /// A global mapping.
+    pub global: bool,
 }
 
 /// Walks the tables for `va`. Page table pages are marked in `ram`.
@@ -62,6 +65,7 @@ pub(crate) fn walk(
     }
     let mut table = root << 12;
     let mut entries = [0; LEVELS];
+    let mut global = false;
     for step in 0..LEVELS {
         let level = (LEVELS - 1 - step) as u32;
         let at = table + (va >> (12 + 9 * level) & 0x1FF) * 8;
@@ -75,6 +79,7 @@ pub(crate) fn walk(
         if pte & VALID == 0 || pte & (READ | WRITE) == WRITE || pte & RESERVED != 0 {
             return Err(Fault::Page);
         }
+        global |= pte & GLOBAL != 0;
         let ppn = pte >> PPN_SHIFT & PPN_BITS;
         if pte & (READ | WRITE | EXECUTE) == 0 {
             if pte & (USER | ACCESSED | DIRTY) != 0 {
@@ -95,7 +100,7 @@ pub(crate) fn walk(
             ram.write(offset, (pte | wanted).to_le_bytes());
         }
         let page = ppn | va >> 12 & below;
-        return Ok(Walk { physical: page << 12 | va & 0xFFF, entries, depth: step + 1 });
+        return Ok(Walk { physical: page << 12 | va & 0xFFF, entries, depth: step + 1, global });
     }
     Err(Fault::Page)
 }

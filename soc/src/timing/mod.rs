@@ -4,9 +4,12 @@
 //! cost that [`pipeline`] found at decode. [`Functional`] answers 0 everywhere and compiles away; [`rocket::Rocket`] is the
 //! cost model. All constants are in [`params`].
 
+mod cache;
 pub mod params;
 pub mod pipeline;
+mod predictor;
 pub(crate) mod rocket;
+mod translation;
 
 use crate::hart::block::Block;
 use crate::hart::mmu::Walk;
@@ -61,11 +64,11 @@ pub(crate) trait Timing {
         false
     }
     /// A walk fills a TLB.
-    fn refill(&mut self, hart: usize, va: u64, walk: &Walk, fetch: bool) -> u64 {
+    fn refill(&mut self, hart: usize, now: u64, va: u64, walk: &Walk, fetch: bool) -> u64 {
         0
     }
-    /// An access to RAM at `physical`.
-    fn data(&mut self, hart: usize, physical: u64, touch: Touch) -> u64 {
+    /// An access to RAM at `physical`, at `now`.
+    fn data(&mut self, hart: usize, now: u64, physical: u64, touch: Touch) -> u64 {
         0
     }
     /// A conditional branch at `pc`.

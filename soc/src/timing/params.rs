@@ -66,6 +66,8 @@ pub const L1D_MISS_ONE_HART: u64 = 13;
 pub const L1D_MISS: u64 = 22;
 /// Data miss, line dirty in another L1, beyond RL + WL (M4).
 pub const L1D_MISS_DIRTY_ELSEWHERE: u64 = 30;
+/// How much of a transaction on a line overlaps with the one before it on the same line (M4: contended AMO, 2 and 4 harts).
+pub const HUB_OVERLAP: u64 = 10;
 /// Dirty victim of a miss (M1).
 pub const DIRTY_VICTIM: u64 = 13;
 /// Instruction miss on a one-hart machine, beyond RL (M1).
@@ -85,8 +87,8 @@ pub const PTE_CACHE: usize = 8;
 pub const WALK_BASE: u64 = 5;
 /// Each level that the walker reads from the L1D (M1).
 pub const WALK_LEVEL: u64 = 4;
-/// All levels that the PTE cache answers together (M1: 11 in all with one leaf read).
-pub const WALK_CACHED: u64 = 2;
+/// Each level that the PTE cache answers (M1: 11 in all with two such levels and a leaf read).
+pub const WALK_CACHED: u64 = 1;
 
 /// Uncached read to use: CLINT 9, PLIC 10, AXI port 10 + device latency, each with a device latency of 1 (M1).
 pub const READ_CLINT: u64 = 8;

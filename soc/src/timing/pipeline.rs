@@ -44,6 +44,11 @@ fn reads(insn: &Insn, register: u8) -> bool {
     }
 }
 
+/// The registers that `insn` reads, one bit each.
+pub(crate) fn sources(insn: &Insn) -> u32 {
+    (1..32u8).filter(|&register| reads(insn, register)).map(|register| 1 << register).sum()
+}
+
 /// Fills in `cost` of each instruction and tells what is late at the end.
 pub(crate) fn schedule(insns: &mut [Insn]) -> Tail {
     let mut clock = 0u64;

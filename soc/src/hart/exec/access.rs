@@ -23,18 +23,19 @@ pub(super) fn cost<T: Timing>(
     offset: u64,
     touch: Touch,
 ) -> u64 {
+    let now = hart.clock;
     let mut cycles = 0;
     if hart.data_space.root.is_some() && timing.data_misses(hart.id, va) {
         cycles += refill(hart, bus, timing, va, touch);
     }
-    cycles + timing.data(hart.id, offset + RAM_BASE, touch)
+    cycles + timing.data(hart.id, now + cycles, offset + RAM_BASE, touch)
 }
 
 #[cold]
 #[inline(never)]
 fn refill<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, va: u64, touch: Touch) -> u64 {
     let access = if touch == Touch::Read { Access::Load } else { Access::Store };
-    hart.walk_for_timing(&mut bus.ram, va, access).map_or(0, |walk| timing.refill(hart.id, va, &walk, false))
+    hart.walk_for_timing(&mut bus.ram, va, access).map_or(0, |walk| timing.refill(hart.id, hart.clock, va, &walk, false))
 }
 
 fn raise(hart: &mut Hart, cause: u64, tval: u64) -> Stop {

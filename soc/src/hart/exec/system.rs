@@ -162,7 +162,7 @@ fn sender_entry<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, index
     let offset = at.wrapping_sub(RAM_BASE);
     let entry = u64::from_le_bytes(bus.ram.get(offset, 8)?.try_into().ok()?);
     if T::TIMED {
-        hart.clock += timing.data(hart.id, at, Touch::Read);
+        hart.clock += timing.data(hart.id, hart.clock, at, Touch::Read);
     }
     let (valid, vector, receiver) = (entry & 1 != 0, entry >> 16 & 0xFFFF, (entry >> 48) as usize);
     (valid && vector < 64 && receiver < RECEIVERS).then_some((receiver, vector))

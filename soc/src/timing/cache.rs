@@ -1,0 +1,95 @@
+//! Tags of an L1 cache: 64 sets of 4 ways of 64 bytes, random replacement. No data: that is always in RAM.
+
+use super::params::{L1_SETS, L1_WAYS};
+use crate::memory::LINE_BYTES;
+
+/// What a hart may do with a line it holds (the MESI states; invalid lines are absent).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum State {
+    Shared = 1,
+    Exclusive = 2,
+    Modified = 3,
+}
+
+const INVALID: u64 = 0;
+const STATE_BITS: u64 = LINE_BYTES - 1;
+
+/// The tags.
+pub(crate) struct Cache {
+    /// Line address with its state in the low bits.
+    tags: Box<[[u64; L1_WAYS]; L1_SETS]>,
+    /// 16-bit Fibonacci shift register with taps 16, 14, 13, 11, stepped at each miss (S: Replacement.scala).
+    lfsr: u16,
+}
+
+fn set(physical: u64) -> usize {
+    (physical / LINE_BYTES) as usize % L1_SETS
+}
+
+fn line(physical: u64) -> u64 {
+    physical & !STATE_BITS
+}
+
+impl Cache {
+    pub fn new() -> Self {
+        Self { tags: Box::new([[INVALID; L1_WAYS]; L1_SETS]), lfsr: 1 }
+    }
+
+    /// State of the line of `physical`, if it is here.
+    #[inline(always)]
+    pub fn state(&self, physical: u64) -> Option<State> {
+        let wanted = line(physical);
+        for &tag in &self.tags[set(physical)] {
+            if tag & !STATE_BITS == wanted {
+                return match tag & STATE_BITS {
+                    1 => Some(State::Shared),
+                    2 => Some(State::Exclusive),
+                    _ => Some(State::Modified),
+                };
+            }
+        }
+        None
+    }
+
+    /// Changes the state of a line that is here; `None` drops it.
+    pub fn set_state(&mut self, physical: u64, state: Option<State>) {
+        let wanted = line(physical);
+        for tag in &mut self.tags[set(physical)] {
+            if *tag & !STATE_BITS == wanted {
+                *tag = state.map_or(INVALID, |state| wanted | state as u64);
+            }
+        }
+    }
+
+    /// Puts a line in, in place of a random one. True if that one was modified.
+    pub fn insert(&mut self, physical: u64, state: State) -> bool {
+        let bit = (self.lfsr >> 15 ^ self.lfsr >> 13 ^ self.lfsr >> 12 ^ self.lfsr >> 10) & 1;
+        self.lfsr = self.lfsr << 1 | bit;
+        let way = &mut self.tags[set(physical)][usize::from(self.lfsr) % L1_WAYS];
+        let victim_modified = *way & STATE_BITS == State::Modified as u64;
+        *way = line(physical) | state as u64;
+        victim_modified
+    }
+
+    pub fn clear(&mut self) {
+        self.tags.fill([INVALID; L1_WAYS]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hit_after_insert_and_random_victims() {
+        let mut cache = Cache::new();
+        assert_eq!(cache.state(0x8000_0040), None);
+        cache.insert(0x8000_0044, State::Exclusive);
+        assert_eq!(cache.state(0x8000_007F), Some(State::Exclusive));
+        cache.set_state(0x8000_0040, Some(State::Modified));
+        // Lines of the same set, 4 KiB apart, push it out sooner or later, and are told that it was modified.
+        let evicted = (1..64).any(|n| cache.insert(0x8000_0040 + n * 4096, State::Shared));
+        assert!(evicted);
+        assert_eq!(cache.state(0x8000_0040), None);
+    }
+}
