@@ -59,7 +59,7 @@ impl Boot {
     /// # Errors
     /// If it cannot be built.
     pub fn new(label: String, manifest: &Manifest, harts: u32, builder: &mut Builder) -> Result<Self, Error> {
-        let options = images::Options { out: None, quiet: true, progress: &|_| () };
+        let options = images::Options { quiet: true, ..images::Options::default() };
         let image = builder.build(manifest, &options)?;
         let config = soc::Config {
             harts: harts as usize,

@@ -34,14 +34,22 @@ const FIRMWARE: (&str, &str) = ("firmware", "firmware");
 const KERNEL: (&str, &str) = ("kernel", "kernel");
 const ROOT: (&str, &str) = ("apps", "root");
 
-/// How to build.
+/// How to build. Start from [`Options::default`].
 pub struct Options<'a> {
     /// Where to write the image; `target/images/NAME.elf` by default.
     pub out: Option<PathBuf>,
+    /// Leave the firmware out: for a machine that brings its own, such as stock QEMU with OpenSBI.
+    pub without_firmware: bool,
     /// Hide cargo's progress.
     pub quiet: bool,
     /// Told before each step, in words.
     pub progress: &'a dyn Fn(&str),
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self { out: None, without_firmware: false, quiet: false, progress: &|_| () }
+    }
 }
 
 /// A bootable image.
@@ -117,7 +125,7 @@ impl Builder {
         );
         let code: u64 = programs.iter().map(|program| program.pages() * plan::PAGE).sum();
         let bytes = assemble(&Parts {
-            firmware: Some(&firmware),
+            firmware: (!options.without_firmware).then_some(&firmware),
             kernel: &kernel,
             root: &root,
             archive: Some(&archive),
@@ -141,7 +149,7 @@ impl Builder {
         let (firmware, kernel) = self.base(options)?;
         let (config, machine) = (Kernel::default(), Machine::default());
         let bytes = assemble(&Parts {
-            firmware: Some(&firmware),
+            firmware: (!options.without_firmware).then_some(&firmware),
             kernel: &kernel,
             root: &root,
             archive: None,

@@ -24,9 +24,8 @@ enum Action {
     Build {
         #[command(flatten)]
         system: System,
-        /// Where to write the image [default: target/images/NAME.elf]
-        #[arg(long)]
-        out: Option<PathBuf>,
+        #[command(flatten)]
+        output: Output,
     },
     /// Build an image and run it on the soc; exits with the guest's code
     Run {
@@ -40,9 +39,8 @@ enum Action {
     RootServer {
         /// The root server, an ELF file linked against libsel4
         file: PathBuf,
-        /// Where to write the image [default: target/images/FILE.elf]
-        #[arg(long)]
-        out: Option<PathBuf>,
+        #[command(flatten)]
+        output: Output,
         /// The root server was built for one core (CONFIG_MAX_NUM_NODES = 1)
         #[arg(long)]
         up: bool,
@@ -56,6 +54,27 @@ struct System {
     /// Change a value of the manifest, such as program.client.hart=1 (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+}
+
+#[derive(clap::Args, Default)]
+struct Output {
+    /// Where to write the image [default: target/images/NAME.elf]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Leave the firmware out, for machines that bring their own (stock QEMU)
+    #[arg(long)]
+    without_firmware: bool,
+}
+
+impl Output {
+    fn options(&self) -> Options<'_> {
+        Options {
+            out: self.out.clone(),
+            without_firmware: self.without_firmware,
+            progress: &|step| eprintln!("{step}"),
+            ..Options::default()
+        }
+    }
 }
 
 impl System {
@@ -86,21 +105,19 @@ fn main() -> ExitCode {
 }
 
 fn perform(action: &Action) -> Result<ExitCode, Error> {
-    let options =
-        |out: &Option<PathBuf>| Options { out: out.clone(), quiet: false, progress: &|step| eprintln!("{step}") };
     match action {
         Action::List => images::manifest::names()?.iter().for_each(|name| println!("{name}")),
         Action::Check(system) => {
             Builder::new()?.check(&system.load()?)?;
             println!("{} is good", system.manifest);
         }
-        Action::Build { system, out } => report(&images::build(&system.load()?, &options(out))?),
-        Action::RootServer { file, out, up } => {
+        Action::Build { system, output } => report(&images::build(&system.load()?, &output.options())?),
+        Action::RootServer { file, output, up } => {
             let labels = if *up { abi::label::Table::Up } else { abi::label::Table::Smp };
-            report(&Builder::new()?.build_root_server(file, labels, &options(out))?);
+            report(&Builder::new()?.build_root_server(file, labels, &output.options())?);
         }
         Action::Run { system, soc } => {
-            let image = images::build(&system.load()?, &options(&None))?;
+            let image = images::build(&system.load()?, &Output::default().options())?;
             let words = ["soc".into(), "run".into(), image.path.into_os_string()];
             return Ok(soc::cli::perform(words.into_iter().chain(soc.iter().cloned())));
         }

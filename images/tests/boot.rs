@@ -10,7 +10,7 @@ use std::rc::Rc;
 const MAX_CYCLES: u64 = 3_000_000_000;
 
 fn build(manifest: &Manifest) -> Image {
-    let options = Options { out: None, quiet: true, progress: &|_| () };
+    let options = Options { quiet: true, ..Options::default() };
     images::build(manifest, &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
