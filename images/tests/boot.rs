@@ -1,6 +1,6 @@
 //! Systems that boot on the soc: what they print, how they end, and that they do so twice in the same way.
 
-use images::{Image, Manifest, Options};
+use images::{Builder, Image, Manifest, Options};
 use soc::symbols::Symbols;
 use soc::{Config, End, Machine, Mode};
 use std::cell::RefCell;
@@ -129,4 +129,41 @@ fn a_fault_ends_the_machine_unless_the_manifest_forgives_it() {
     assert_lines(&text, &["fault: reader thread 0 read address 0x60200000"]);
     assert_eq!(end, End::Exit(1), "{text}");
     assert!(!text.contains("answers right"), "{text}");
+}
+
+#[test]
+fn a_device_that_the_machine_lacks_is_named() {
+    let mut manifest = Manifest::named("hello").unwrap();
+    manifest.rename("hello-device");
+    manifest.set("program.hello.devices", "[\"acme,rocket\"]").unwrap();
+    let (end, text) = run(&build(&manifest), Mode::Fast);
+    assert_lines(&text, &["root: cannot build the system: hello: this machine has no free `acme,rocket`"]);
+    assert_eq!(end, End::Exit(1), "{text}");
+}
+
+#[test]
+fn memory_that_does_not_suffice_is_named() {
+    let mut manifest = Manifest::named("hello").unwrap();
+    manifest.rename("hello-memory");
+    manifest.set("program.hello.heap", "16M").unwrap();
+    let mut image = build(&manifest);
+    image.machine.memory = images::Size(16 << 20);
+    let (end, text) = run(&image, Mode::Fast);
+    assert_lines(&text, &["root: cannot build the system: hello: no untyped memory of 2^21 bytes is left"]);
+    assert_eq!(end, End::Exit(1), "{text}");
+}
+
+#[test]
+fn an_image_may_hold_any_root_task() {
+    let mut builder = Builder::new().unwrap();
+    let options = Options { quiet: true, ..Options::default() };
+    builder.build(&Manifest::named("hello").unwrap(), &options).unwrap();
+    let root = builder.target().join("guest/riscv64imac-unknown-none-elf/release/root");
+    let out = Some(builder.target().join("images/bare-root.elf"));
+    let options = Options { out, quiet: true, ..Options::default() };
+    let image = builder.build_root_server(&root, abi::label::Table::Smp, &options).unwrap();
+    // Our own root task without an archive: it runs, and says what it misses.
+    let (end, text) = run(&image, Mode::Fast);
+    assert_lines(&text, &["root: cannot build the system: the boot archive has no usable system.dtb"]);
+    assert_eq!(end, End::Exit(1), "{text}");
 }

@@ -20,6 +20,7 @@ pub fn report(memory: &mut Memory, process: &Process, thread: usize, message: &R
     let word = |index: usize| message.words.get(index).copied().unwrap_or_else(|| ipc_buffer::message_word(index));
     let name = process.name;
     let pc = word(0);
+    let lost = message.info.label() == label::VM_FAULT && word(3) == label::FSR_FETCH;
     match message.info.label() {
         label::VM_FAULT => {
             let access = match word(3) {
@@ -56,7 +57,7 @@ pub fn report(memory: &mut Memory, process: &Process, thread: usize, message: &R
     match thread.tcb.read_registers(false) {
         Ok(context) => {
             registers(&context.0);
-            backtrace(memory, process, thread, &context.0);
+            backtrace(memory, process, thread, &context.0, lost);
         }
         Err(error) => println!("  its registers cannot be read: {error}"),
     }
@@ -70,16 +71,21 @@ fn registers(context: &[u64; register::COUNT]) {
     }
 }
 
+/// After a jump to nowhere (`lost`) there is no frame of the function that jumped yet, but the return address is still in its register.
 /// RISC-V frames: the return address is 8 bytes, the caller's frame pointer 16 bytes below the frame pointer (psABI, "Frame pointer").
-fn backtrace(memory: &mut Memory, process: &Process, thread: &Thread, context: &[u64; register::COUNT]) {
-    println!("{{{{{{bt:0:{:#x}:{}}}}}}}", context[register::PC], process.name);
+fn backtrace(memory: &mut Memory, process: &Process, thread: &Thread, context: &[u64; register::COUNT], lost: bool) {
+    let print = |number: usize, address: u64| println!("{{{{{{bt:{number}:{address:#x}:{}}}}}}}", process.name);
+    print(0, context[register::PC]);
+    if lost {
+        print(1, context[register::RA]);
+    }
     let mut frame = context[register::S0];
-    for number in 1..MAX_FRAMES {
+    for number in 1 + usize::from(lost)..MAX_FRAMES {
         let Some([caller, address]) = stack_words(memory, thread, frame.wrapping_sub(16)) else { break };
         if address == 0 {
             break;
         }
-        println!("{{{{{{bt:{number}:{address:#x}:{}}}}}}}", process.name);
+        print(number, address);
         if caller <= frame {
             break;
         }
