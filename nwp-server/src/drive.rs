@@ -107,10 +107,10 @@ impl<A: Alarm> Deadline<A> {
         }
     }
 
-    /// After the alarm has come and the stack was polled: sets it for the next deadline.
-    fn renew<D: Wire>(&mut self, now: Instant, stack: &mut Stack<D>) {
+    /// After the alarm has come: sets it for the next deadline, if there is one.
+    fn renew(&mut self, now: Instant, due: Option<Instant>) {
         self.at = None;
-        if let Some(due) = stack.poll_at(now) {
+        if let Some(due) = due {
             self.set(now, if due > now + TICK { due - now } else { TICK });
         }
     }
@@ -148,10 +148,12 @@ pub async fn drive<D: Wire>(
                 stack.device().acknowledge()?;
             }
             let now = clock.now();
-            polled = stack.poll(now);
             if alarm {
-                deadline.renew(now, stack);
+                let due;
+                (polled, due) = stack.poll_deadlines(now);
+                deadline.renew(now, due);
             } else {
+                polled = stack.poll(now);
                 deadline.within_tick(now);
             }
         }

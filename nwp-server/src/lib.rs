@@ -8,6 +8,7 @@ pub mod config;
 pub mod drive;
 pub mod nic;
 pub mod serve;
+pub mod slots;
 pub mod socket;
 pub mod stack;
 

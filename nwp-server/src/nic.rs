@@ -24,6 +24,8 @@ pub struct Nic<R> {
 
 struct Shared<R> {
     nic: AxiNic<R>,
+    /// A received frame that was looked at and not yet taken.
+    next: Option<RxFrame>,
     /// Transmit buffers at hand.
     spare: Vec<DmaBuffer>,
     /// Somebody wanted to send and there was no buffer: the device is to interrupt when one is done.
@@ -60,7 +62,7 @@ impl<R: Registers> Nic<R> {
             spare.push(region.carve(MIN_RX_BUFFER, 64).ok_or(axinic::Error::OutOfDmaMemory)?);
         }
         nic.rx_publish();
-        Ok(Self { shared: RefCell::new(Shared { nic, spare, starved: false }) })
+        Ok(Self { shared: RefCell::new(Shared { nic, next: None, spare, starved: false }) })
     }
 
     /// State of the link; sets the MAC's speed.
@@ -83,6 +85,18 @@ impl<R: Registers> Wire for Nic<R> {
             nic.link()?;
         }
         Ok(())
+    }
+
+    fn peek<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let shared = self.shared.get_mut();
+        if shared.next.is_none() {
+            shared.next = shared.nic.rx_return();
+        }
+        shared.next.as_ref().map(|frame| look(frame.bytes()))
+    }
+
+    fn is_starved(&self) -> bool {
+        self.shared.borrow().starved
     }
 
     fn publish(&mut self) {
@@ -108,7 +122,7 @@ impl<R: Registers> RxToken for Received<'_, R> {
 impl<R: Registers> Drop for Received<'_, R> {
     fn drop(&mut self) {
         if let Some(frame) = self.frame.take() {
-            // Cannot be refused: the ring has had a free slot since this frame left it.
+            // Cannot be refused: the ring has had a free descriptor since this frame left it.
             let _ = self.shared.borrow_mut().nic.rx_provide(frame.buffer);
         }
     }
@@ -156,7 +170,7 @@ impl<R: Registers> Device for Nic<R> {
         let shared = self.shared.get_mut();
         // A frame is taken only when it can be answered; otherwise it waits in the ring for the transmit interrupt.
         let buffer = shared.take_spare()?;
-        let Some(frame) = shared.nic.rx_return() else {
+        let Some(frame) = shared.next.take().or_else(|| shared.nic.rx_return()) else {
             shared.spare.push(buffer);
             return None;
         };

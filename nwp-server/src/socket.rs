@@ -1,66 +1,50 @@
 //! The socket table: who owns which socket, listeners with their backlog, and the operations on connections.
 //!
 //! ```text
-//!   spare ──listen──▶ opening ──handshake──▶ ready ──accept──▶ owned ──close──▶ closing ──TCP done──▶ spare
-//!                     (of a listener: at most `backlog` in both)                (FIN, TIME-WAIT)
+//!   free ──listen──▶ listening ──SYN──▶ opening ──ACK──▶ ready ──accept──▶ owned ──close──▶ closing ──TCP done──▶ free
+//!                    └────── of a listener: at most `backlog` in all ─────┘                 (FIN, TIME-WAIT)
 //! ```
 //!
 //! smoltcp has no listening socket apart from the connection it becomes. So a listener keeps exactly one socket in state LISTEN as long as
-//! its backlog has room, and replaces it as soon as a SYN has taken it; a SYN that finds none is answered with RST by smoltcp.
-//! Spare sockets are outside smoltcp's set, whose every member costs time on every segment.
+//! its backlog has room, and replaces it as soon as a SYN has taken it; a SYN that finds none is answered with RST by smoltcp. After
+//! everything that can change a socket's TCP state, [`Sockets::follow`] moves it along this picture.
 //!
-//! Operations are futures by hand: `poll_*` does the work or leaves the caller's waker. A client's
-//! words are checked here, each time: the socket must exist and be the client's. At most one reader and one writer wait on a connection, because
-//! smoltcp wakes one of each; a second one is told [`Error::Busy`]. Socket ids are never used twice, so a stale id finds nothing.
+//! Operations are futures by hand: `poll_*` does the work or leaves the caller's waker. A client's words are checked here, each time: the
+//! socket must exist and be the client's. At most one reader and one writer wait on a connection, because smoltcp wakes one of each; a
+//! second one is told [`Error::Busy`]. Socket ids are never used twice, so a stale id finds nothing.
 
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
-use alloc::task::Wake;
-use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Poll, Waker};
 
 use hashbrown::HashMap;
 use libipc::arena::Loan;
 use nwp_api::proto::{Error, Peer, SocketId};
-use smoltcp::iface::{SocketHandle, SocketSet};
-use smoltcp::socket::Socket as AnySocket;
-use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
-use smoltcp::time::Duration;
+use smoltcp::iface::SocketSet;
+use smoltcp::socket::tcp::State;
 use smoltcp::wire::IpAddress;
 
-use crate::config::{Config, KEEP_ALIVE_SECONDS, MAX_BACKLOG, PEER_TIMEOUT_SECONDS, SOCKET_BUFFER};
+use crate::config::{Config, MAX_BACKLOG, SOCKET_BUFFER};
+use crate::slots::{Flow, SlotId, Slots};
 
 /// Names a client: the index of its channel.
 pub type ClientId = usize;
 
-/// A waker that only leaves a note: some socket without a future changed its state.
-#[derive(Default)]
-struct Note(AtomicBool);
-
-impl Wake for Note {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 struct Listener {
     port: u16,
     backlog: usize,
-    /// In state LISTEN (at most one) or in the handshake.
-    opening: Vec<SocketHandle>,
+    /// In state LISTEN.
+    listening: Option<SlotId>,
+    /// In the handshake.
+    opening: Vec<SlotId>,
     /// Established, oldest first.
-    ready: VecDeque<SocketHandle>,
+    ready: VecDeque<SlotId>,
     /// Who waits in accept, longest first.
     acceptors: VecDeque<Waker>,
 }
 
 struct Connection {
-    handle: SocketHandle,
+    slot: SlotId,
     /// An operation waits for data.
     reading: bool,
     /// An operation waits for room.
@@ -77,65 +61,199 @@ struct Entry {
     kind: Kind,
 }
 
+/// What a slot is used for.
+#[derive(Clone, Copy)]
+enum Role {
+    /// By this listener, for a connection that nobody has accepted.
+    Pending(SocketId),
+    /// By the client that has accepted it.
+    Owned,
+    /// Only TCP still needs it.
+    Closing,
+}
+
 /// All sockets of all clients.
 pub struct Sockets {
-    set: SocketSet<'static>,
+    slots: Slots<Role>,
     table: HashMap<SocketId, Entry>,
     /// The listeners of `table`, oldest first.
     listeners: Vec<SocketId>,
-    /// Given up by their owners, while TCP ends the connection; oldest first.
-    closing: Vec<SocketHandle>,
-    spare: Vec<Socket<'static>>,
-    made: usize,
-    limit: usize,
+    /// Slots in closing, oldest first.
+    closing: Vec<SlotId>,
     per_client: usize,
     last_id: u32,
-    /// Something was queued to send since the last look.
-    to_send: bool,
-    note: Arc<Note>,
-    note_waker: Waker,
 }
 
+/// The side of the stack.
 impl Sockets {
     /// An empty table with the limits of `config`.
     pub fn new(config: &Config) -> Self {
-        let note = Arc::new(Note::default());
         Self {
-            set: SocketSet::new(Vec::new()),
+            slots: Slots::new(config.sockets),
             table: HashMap::new(),
             listeners: Vec::new(),
             closing: Vec::new(),
-            spare: Vec::new(),
-            made: 0,
-            limit: config.sockets,
             per_client: config.per_client,
             last_id: 0,
-            to_send: false,
-            note_waker: Waker::from(note.clone()),
-            note,
         }
     }
 
-    /// smoltcp's own set, for the interface.
-    pub fn tcp(&mut self) -> &mut SocketSet<'static> {
-        &mut self.set
+    /// Whose a received frame is: that of its connection, else that of its port's listener, else nobody's.
+    pub fn addressee(&self, frame: &[u8]) -> Option<SlotId> {
+        let flow = Flow::of(frame)?;
+        self.slots.find(&flow).or_else(|| {
+            let mut listeners = self.listeners.iter().filter_map(|id| self.listener(*id));
+            listeners.find(|listener| listener.port == flow.local_port)?.listening
+        })
     }
 
-    /// Whether anything was done since the last call that makes a socket send.
-    pub fn take_to_send(&mut self) -> bool {
-        core::mem::take(&mut self.to_send)
+    /// The sockets that a frame for `slot` is offered to, or that are let send.
+    pub fn set(&mut self, slot: Option<SlotId>) -> &mut SocketSet<'static> {
+        self.slots.set(slot)
     }
 
+    /// Moves a slot on after its TCP state may have changed, in either direction of the head picture's arrows.
+    pub fn follow(&mut self, slot: SlotId) {
+        let has_peer = self.slots.refile(slot);
+        let state = self.slots.socket(slot).state();
+        match self.slots.role(slot) {
+            Some(Role::Pending(listener)) => self.follow_pending(slot, listener, state),
+            Some(Role::Closing) if state == State::Closed && !has_peer => {
+                self.closing.retain(|other| *other != slot);
+                self.slots.give_back(slot);
+                // Somebody may have waited for a slot.
+                (0..self.listeners.len()).for_each(|index| self.refill(self.listeners[index]));
+            }
+            _ => {}
+        }
+    }
+
+    fn follow_pending(&mut self, slot: SlotId, id: SocketId, state: State) {
+        let Some(listener) = listener_mut(&mut self.table, id) else { return };
+        match state {
+            State::Listen if listener.listening == Some(slot) => {}
+            // The handshake was reset, and smoltcp listens again; but another does already.
+            State::Listen => {
+                listener.opening.retain(|other| *other != slot);
+                self.give_up(slot);
+            }
+            State::SynReceived if listener.listening == Some(slot) => {
+                listener.listening = None;
+                listener.opening.push(slot);
+            }
+            State::SynReceived => {}
+            // One that was ready stays in the queue: who accepts it will see.
+            _ => {
+                let Some(index) = listener.opening.iter().position(|other| *other == slot) else { return };
+                listener.opening.remove(index);
+                if state == State::Closed {
+                    self.give_up(slot);
+                } else {
+                    listener.ready.push_back(slot);
+                    // One acceptor for each connection; who finds none, because another was faster, queues up again.
+                    listener.acceptors.pop_front().into_iter().for_each(Waker::wake);
+                }
+            }
+        }
+        self.refill(id);
+    }
+
+    /// Lets a listener that has room and no socket in state LISTEN have one, if there is one to be had.
+    fn refill(&mut self, id: SocketId) {
+        let Some(listener) = self.listener(id) else { return };
+        let (port, pending) = (listener.port, listener.opening.len() + listener.ready.len());
+        if listener.listening.is_some() || pending >= listener.backlog {
+            return;
+        }
+        let Some(slot) = self.listen_on(port, id) else { return };
+        if let Some(listener) = listener_mut(&mut self.table, id) {
+            listener.listening = Some(slot);
+        }
+    }
+
+    /// A slot in state LISTEN. `None` if all are taken and none is in TIME-WAIT.
+    fn listen_on(&mut self, port: u16, id: SocketId) -> Option<SlotId> {
+        let slot = self.slots.take(Role::Pending(id)).or_else(|| self.end_time_wait(id))?;
+        // Cannot fail: the port is not 0 (`Request::parse`), the socket closed or in TIME-WAIT.
+        self.slots.socket(slot).listen(port).ok()?;
+        self.slots.refile(slot);
+        Some(slot)
+    }
+
+    /// Takes the oldest slot in TIME-WAIT for a listener: late segments of its connection will be answered with RST, which is better than
+    /// refusing a new connection.
+    fn end_time_wait(&mut self, id: SocketId) -> Option<SlotId> {
+        let slots = &mut self.slots;
+        let oldest = self.closing.iter().position(|slot| slots.socket(*slot).state() == State::TimeWait)?;
+        let slot = self.closing.remove(oldest);
+        self.slots.set_role(slot, Role::Pending(id));
+        Some(slot)
+    }
+
+    /// Ends the connection with RST, if there is one.
+    fn give_up(&mut self, slot: SlotId) {
+        self.slots.socket(slot).abort();
+        self.retire(slot);
+    }
+
+    /// Leaves the slot to TCP until the connection is over.
+    fn retire(&mut self, slot: SlotId) {
+        self.slots.set_role(slot, Role::Closing);
+        self.slots.mark_due(slot);
+        self.closing.push(slot);
+        self.follow(slot);
+    }
+
+    /// Every socket may have something to send: a deadline may have passed.
+    pub fn mark_all_due(&mut self) {
+        self.slots.mark_all_due();
+    }
+
+    /// The slot may have something to send.
+    pub fn mark_due(&mut self, slot: SlotId) {
+        self.slots.mark_due(slot);
+    }
+
+    /// The next slot that may have something to send.
+    pub fn next_due(&mut self) -> Option<SlotId> {
+        self.slots.next_due()
+    }
+
+    /// Whether any slot may have something to send.
+    pub fn any_due(&self) -> bool {
+        self.slots.any_due()
+    }
+
+    /// The sets of all slots in use, to ask for their deadlines.
+    pub fn sets_in_use(&self) -> impl Iterator<Item = &SocketSet<'static>> {
+        self.slots.sets_in_use()
+    }
+
+    fn listener(&self, id: SocketId) -> Option<&Listener> {
+        match &self.table.get(&id)?.kind {
+            Kind::Listener(listener) => Some(listener),
+            Kind::Connection(_) => None,
+        }
+    }
+}
+
+/// The side of the clients.
+impl Sockets {
     /// Opens `port` for `owner`. Errors: [`Error::PortInUse`], [`Error::NoSocket`].
     pub fn listen(&mut self, owner: ClientId, port: u16, backlog: u16) -> Result<SocketId, Error> {
-        if self.listeners.iter().any(|id| matches!(&self.table[id].kind, Kind::Listener(other) if other.port == port)) {
+        if self.listeners.iter().filter_map(|id| self.listener(*id)).any(|other| other.port == port) {
             return Err(Error::PortInUse);
         }
         let id = self.new_id()?;
-        let first = self.start_listening(port).ok_or(Error::NoSocket)?;
-        let backlog = usize::from(backlog).min(MAX_BACKLOG);
-        let listener =
-            Listener { port, backlog, opening: vec![first], ready: VecDeque::new(), acceptors: VecDeque::new() };
+        let slot = self.listen_on(port, id).ok_or(Error::NoSocket)?;
+        let listener = Listener {
+            port,
+            backlog: usize::from(backlog).min(MAX_BACKLOG),
+            listening: Some(slot),
+            opening: Vec::new(),
+            ready: VecDeque::new(),
+            acceptors: VecDeque::new(),
+        };
         self.table.insert(id, Entry { owner, kind: Kind::Listener(listener) });
         self.listeners.push(id);
         Ok(id)
@@ -150,33 +268,35 @@ impl Sockets {
         waiting: &mut bool,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(SocketId, Peer), Error>> {
-        if self.connections_of(owner) >= self.per_client {
-            return Poll::Ready(Err(Error::NoSocket));
-        }
-        let id = self.new_id()?;
+        let share_used_up = self.connections_of(owner) >= self.per_client;
         let queue = match find(&mut self.table, owner, listener, *waiting)? {
             Kind::Listener(queue) => queue,
             Kind::Connection(_) => return Poll::Ready(Err(Error::WrongKind)),
         };
-        while let Some(handle) = queue.ready.pop_front() {
-            let socket = self.set.get_mut::<Socket>(handle);
-            let Some(peer) = socket.remote_endpoint() else {
-                // Reset by the peer before anybody accepted it.
-                self.closing.push(handle);
-                continue;
-            };
-            let IpAddress::Ipv4(address) = peer.addr;
-            let peer = Peer { address: address.octets(), port: peer.port };
-            let kind = Kind::Connection(Connection { handle, reading: false, writing: false });
-            self.table.insert(id, Entry { owner, kind });
-            // The backlog has room again.
-            self.note.wake_by_ref();
-            self.tidy();
-            return Poll::Ready(Ok((id, peer)));
+        if share_used_up {
+            return Poll::Ready(Err(Error::NoSocket));
         }
-        queue.acceptors.push_back(cx.waker().clone());
-        *waiting = true;
-        Poll::Pending
+        let Some(slot) = queue.ready.pop_front() else {
+            queue.acceptors.push_back(cx.waker().clone());
+            *waiting = true;
+            return Poll::Pending;
+        };
+        let Some(peer) = self.slots.socket(slot).remote_endpoint() else {
+            // Reset by the peer before anybody accepted it.
+            self.retire(slot);
+            self.refill(listener);
+            return self.poll_accept(owner, listener, waiting, cx);
+        };
+        let Ok(id) = self.new_id() else {
+            self.give_up(slot);
+            return Poll::Ready(Err(Error::NoSocket));
+        };
+        self.slots.set_role(slot, Role::Owned);
+        let connection = Connection { slot, reading: false, writing: false };
+        self.table.insert(id, Entry { owner, kind: Kind::Connection(connection) });
+        self.refill(listener);
+        let IpAddress::Ipv4(address) = peer.addr;
+        Poll::Ready(Ok((id, Peer { address: address.octets(), port: peer.port })))
     }
 
     /// Copies received data into `into` and returns how much; 0 when the peer has ended its side. Waits as [`Self::poll_accept`] does.
@@ -193,9 +313,8 @@ impl Sockets {
         if !*waiting && connection.reading {
             return Poll::Ready(Err(Error::Busy));
         }
-        let socket = self.set.get_mut::<Socket>(connection.handle);
-        // The peer may have stopped at a full buffer and must hear that there is room again.
-        self.to_send |= socket.recv_queue() > SOCKET_BUFFER / 2;
+        let socket = self.slots.socket(connection.slot);
+        let was_full = socket.recv_queue() > SOCKET_BUFFER / 2;
         let mut done = 0;
         // Twice at most: the receive buffer is a ring, and each turn takes one contiguous piece.
         while done < into.size() && socket.can_recv() {
@@ -218,6 +337,10 @@ impl Sockets {
         connection.reading = false;
         // We have not closed it, so it ended by RST or by timeout.
         let reset = done == 0 && socket.state() == State::Closed;
+        if was_full {
+            // The peer may have stopped at a full buffer and must hear that there is room again.
+            self.slots.mark_due(connection.slot);
+        }
         Poll::Ready(if reset { Err(Error::Reset) } else { Ok(done) })
     }
 
@@ -237,8 +360,8 @@ impl Sockets {
             return Poll::Ready(Err(Error::Busy));
         }
         connection.writing = false;
-        self.to_send = true;
-        let socket = self.set.get_mut::<Socket>(connection.handle);
+        self.slots.mark_due(connection.slot);
+        let socket = self.slots.socket(connection.slot);
         while *done < from.size() {
             let queued = socket.send(|room| {
                 let length = room.len().min(from.size() - *done);
@@ -266,118 +389,18 @@ impl Sockets {
         match self.table.remove(&socket).map(|entry| entry.kind) {
             Some(Kind::Listener(listener)) => {
                 self.listeners.retain(|other| *other != socket);
-                for handle in listener.opening.into_iter().chain(listener.ready) {
-                    self.set.get_mut::<Socket>(handle).abort();
-                    self.closing.push(handle);
-                }
+                let pending = listener.listening.into_iter().chain(listener.opening).chain(listener.ready);
+                pending.for_each(|slot| self.give_up(slot));
                 listener.acceptors.into_iter().for_each(Waker::wake);
             }
             Some(Kind::Connection(connection)) => {
                 // The change of state wakes who waits on it; they find the entry gone.
-                self.set.get_mut::<Socket>(connection.handle).close();
-                self.closing.push(connection.handle);
+                self.slots.socket(connection.slot).close();
+                self.retire(connection.slot);
             }
             None => {}
         }
-        self.to_send = true;
-        self.note.wake_by_ref();
         Ok(())
-    }
-
-    /// Does what a change of state without a waiting future asks for: moves finished handshakes to the accept queue, gives each listener a
-    /// socket in state LISTEN, takes back sockets whose TCP connection is over. Costs one load if nothing changed.
-    pub fn tidy(&mut self) {
-        if !self.note.0.swap(false, Ordering::Relaxed) {
-            return;
-        }
-        self.take_back_closed();
-        for index in 0..self.listeners.len() {
-            self.tidy_listener(self.listeners[index]);
-        }
-    }
-
-    fn tidy_listener(&mut self, id: SocketId) {
-        let Some(Entry { kind: Kind::Listener(listener), .. }) = self.table.get_mut(&id) else { return };
-        let mut listening = false;
-        let (set, note_waker) = (&mut self.set, &self.note_waker);
-        let (ready, closing) = (&mut listener.ready, &mut self.closing);
-        listener.opening.retain(|&handle| {
-            let socket = set.get_mut::<Socket>(handle);
-            match socket.state() {
-                State::Listen | State::SynReceived => {
-                    listening |= socket.state() == State::Listen;
-                    note(socket, note_waker);
-                    true
-                }
-                State::Closed => {
-                    closing.push(handle);
-                    false
-                }
-                _ => {
-                    ready.push_back(handle);
-                    false
-                }
-            }
-        });
-        // One acceptor for each connection; who finds none, because another was faster, queues up again.
-        let acceptors = listener.acceptors.len().min(listener.ready.len());
-        listener.acceptors.drain(..acceptors).for_each(Waker::wake);
-        let (port, room) = (listener.port, listener.opening.len() + listener.ready.len() < listener.backlog);
-        if room
-            && !listening
-            && let Some(handle) = self.start_listening(port)
-            && let Some(Entry { kind: Kind::Listener(listener), .. }) = self.table.get_mut(&id)
-        {
-            listener.opening.push(handle);
-        }
-    }
-
-    /// Moves closed sockets whose last segment has left from the set to the spares.
-    fn take_back_closed(&mut self) {
-        let (set, spare, note_waker) = (&mut self.set, &mut self.spare, &self.note_waker);
-        self.closing.retain(|&handle| {
-            let socket = set.get_mut::<Socket>(handle);
-            if socket.state() == State::Closed && socket.remote_endpoint().is_none() {
-                let AnySocket::Tcp(socket) = set.remove(handle);
-                spare.push(socket);
-                return false;
-            }
-            note(socket, note_waker);
-            true
-        });
-    }
-
-    /// A socket in state LISTEN on `port`, in the set. `None` if the limit is reached and no connection is in TIME-WAIT.
-    fn start_listening(&mut self, port: u16) -> Option<SocketHandle> {
-        let mut socket = self.spare.pop().or_else(|| self.make()).or_else(|| self.end_time_wait())?;
-        // Neither can fail: the port is not 0 (`Request::parse`) and the socket is closed.
-        socket.listen(port).ok()?;
-        note(&mut socket, &self.note_waker);
-        Some(self.set.add(socket))
-    }
-
-    fn make(&mut self) -> Option<Socket<'static>> {
-        if self.made >= self.limit {
-            return None;
-        }
-        self.made += 1;
-        let buffer = || SocketBuffer::new(vec![0; SOCKET_BUFFER]);
-        let mut socket = Socket::new(buffer(), buffer());
-        socket.set_keep_alive(Some(Duration::from_secs(KEEP_ALIVE_SECONDS)));
-        socket.set_timeout(Some(Duration::from_secs(PEER_TIMEOUT_SECONDS)));
-        // Our clients send whole requests and replies; to hold back the last segment only delays them.
-        socket.set_nagle_enabled(false);
-        Some(socket)
-    }
-
-    /// Takes the oldest socket out of TIME-WAIT: late segments of its connection will be answered with RST, which is better than refusing
-    /// a new connection.
-    fn end_time_wait(&mut self) -> Option<Socket<'static>> {
-        let waits = |handle: &SocketHandle| self.set.get::<Socket>(*handle).state() == State::TimeWait;
-        let oldest = self.closing.iter().position(waits)?;
-        let AnySocket::Tcp(mut socket) = self.set.remove(self.closing.remove(oldest));
-        socket.abort();
-        Some(socket)
     }
 
     fn connections_of(&self, client: ClientId) -> usize {
@@ -412,8 +435,9 @@ fn connected(
     }
 }
 
-/// Leaves the note's waker with a socket that no future looks after.
-fn note(socket: &mut Socket<'_>, waker: &Waker) {
-    socket.register_recv_waker(waker);
-    socket.register_send_waker(waker);
+fn listener_mut(table: &mut HashMap<SocketId, Entry>, id: SocketId) -> Option<&mut Listener> {
+    match &mut table.get_mut(&id)?.kind {
+        Kind::Listener(listener) => Some(listener),
+        Kind::Connection(_) => None,
+    }
 }

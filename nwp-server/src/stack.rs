@@ -1,7 +1,9 @@
 //! The TCP/IP stack: one smoltcp interface over one device.
 //!
-//! [`Stack::poll`] is the only place where frames move. It takes at most [`INGRESS_BUDGET`] frames, lets every socket send, and rings the
-//! device's doorbells once. Received data wakes the futures that wait for it, through the wakers that smoltcp keeps for each socket.
+//! [`Stack::poll`] is the only place where frames move. It takes at most [`INGRESS_BUDGET`] frames, each offered to the one socket that it is for, lets
+//! the sockets send to which something happened, and rings the device's doorbells once. Received data wakes the futures that wait for it, through
+//! the wakers that smoltcp keeps for each socket.
+//!
 //! Who queues something to send ([`Stack::with_sockets`]) does not send it: the task that drives the stack is woken and polls it when its
 //! turn comes, so that the writes of one round leave together.
 
@@ -21,6 +23,10 @@ pub trait Wire: Device {
     /// Acknowledges the hardware's interrupts, and brings hardware that has stopped back to life. To be called before
     /// [`Device::receive`] is, or a frame could be missed. Errors: it does not come back.
     fn acknowledge(&mut self) -> Result<(), axinic::Error>;
+    /// Lets `look` see the frame that [`Device::receive`] would give next; `None` if there is none.
+    fn peek<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Option<T>;
+    /// Whether the last [`Device::transmit`] or [`Device::receive`] had no buffer to send from. The hardware interrupts when there is one.
+    fn is_starved(&self) -> bool;
     /// Lets the hardware have everything provided so far.
     fn publish(&mut self);
 }
@@ -40,7 +46,6 @@ pub struct Stack<D> {
     device: D,
     sockets: Sockets,
     driver: Option<Waker>,
-    requested: bool,
 }
 
 impl<D: Wire> Stack<D> {
@@ -55,54 +60,75 @@ impl<D: Wire> Stack<D> {
         });
         // Cannot be full either: the first route.
         let _ = interface.routes_mut().add_default_ipv4_route(config.gateway);
-        Self { interface, device, sockets: Sockets::new(config), driver: None, requested: false }
+        Self { interface, device, sockets: Sockets::new(config), driver: None }
     }
 
     /// Moves frames in, then out.
     pub fn poll(&mut self, now: Instant) -> Polled {
-        self.requested = false;
-        let set = &mut self.sockets;
         self.interface.poll_maintenance(now);
-        let mut polled = Polled::More;
-        for _ in 0..INGRESS_BUDGET {
-            let result = self.interface.poll_ingress_single(now, &mut self.device, set.tcp());
-            // A listener that took this frame's SYN needs another socket before the next frame.
-            set.tidy();
-            if result == PollIngressSingleResult::None {
-                polled = Polled::Done;
-                break;
-            }
-        }
-        // Each turn sends at most one segment of each socket; windows bound the number of turns.
-        while self.interface.poll_egress(now, &mut self.device, set.tcp()) == PollResult::SocketStateChanged {}
-        set.tidy();
+        let polled = self.take_frames(now);
+        self.send_frames(now);
         self.device.publish();
         polled
     }
 
-    /// When the stack has to be polled next even if nothing happens: retransmissions, delayed acknowledgements, timeouts.
-    pub fn poll_at(&mut self, now: Instant) -> Option<Instant> {
-        self.interface.poll_at(now, self.sockets.tcp())
+    fn take_frames(&mut self, now: Instant) -> Polled {
+        for _ in 0..INGRESS_BUDGET {
+            let Some(slot) = self.device.peek(|frame| self.sockets.addressee(frame)) else { return Polled::Done };
+            let set = self.sockets.set(slot);
+            if self.interface.poll_ingress_single(now, &mut self.device, set) == PollIngressSingleResult::None {
+                // No buffer for an answer; the frame waits.
+                return Polled::Done;
+            }
+            if let Some(slot) = slot {
+                self.sockets.mark_due(slot);
+                self.sockets.follow(slot);
+            }
+        }
+        Polled::More
+    }
+
+    fn send_frames(&mut self, now: Instant) {
+        while let Some(slot) = self.sockets.next_due() {
+            // One segment each turn; windows and buffers bound the turns.
+            let set = self.sockets.set(Some(slot));
+            while self.interface.poll_egress(now, &mut self.device, set) == PollResult::SocketStateChanged {}
+            self.sockets.follow(slot);
+            if self.device.is_starved() {
+                self.sockets.mark_due(slot);
+                return;
+            }
+        }
+    }
+
+    /// As [`Stack::poll`], and lets every socket act whose deadline has passed. Returns the next deadline too: retransmissions, delayed
+    /// acknowledgements, timeouts.
+    pub fn poll_deadlines(&mut self, now: Instant) -> (Polled, Option<Instant>) {
+        self.sockets.mark_all_due();
+        let polled = self.poll(now);
+        let interface = &mut self.interface;
+        (polled, self.sockets.sets_in_use().filter_map(|set| interface.poll_at(now, set)).min())
     }
 
     /// Works on the sockets; if that leaves something to send, the task that drives the stack is asked for a poll.
     pub fn with_sockets<T>(&mut self, work: impl FnOnce(&mut Sockets) -> T) -> T {
         let result = work(&mut self.sockets);
-        if self.sockets.take_to_send() {
-            self.requested = true;
-            if let Some(driver) = self.driver.take() {
-                driver.wake();
-            }
+        if self.sockets.any_due()
+            && let Some(driver) = self.driver.take()
+        {
+            driver.wake();
         }
         result
     }
 
-    /// Whether a poll was asked for; if not, `waker` is woken when one is.
+    /// Whether there is something to send; if not, `waker` is woken when there is.
     pub fn poll_requested(&mut self, waker: &Waker) -> bool {
-        if !self.requested {
+        // What a starved device could not take is asked for again by its interrupt.
+        let requested = self.sockets.any_due() && !self.device.is_starved();
+        if !requested {
             self.driver = Some(waker.clone());
         }
-        self.requested
+        requested
     }
 
     /// The device under the stack.

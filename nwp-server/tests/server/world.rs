@@ -100,6 +100,12 @@ impl Wire for End {
     fn acknowledge(&mut self) -> Result<(), axinic::Error> {
         Ok(())
     }
+    fn peek<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.incoming.borrow().front().map(|frame| look(frame))
+    }
+    fn is_starved(&self) -> bool {
+        false
+    }
     fn publish(&mut self) {}
 }
 
