@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn the_device_trees_station_address_is_used_unless_the_manifest_has_one() {
-        let told = Some(EthernetAddress([2, 3, 4, 5, 6, 7]));
-        assert_eq!(Config::from_args(told, |_| None).unwrap().mac, told.unwrap());
+        let told = EthernetAddress([2, 3, 4, 5, 6, 7]);
+        assert_eq!(Config::from_args(Some(told), |_| None).unwrap().mac, told);
     }
 
     #[test]
