@@ -144,6 +144,7 @@ fn segment(header: &ProgramHeader64<Le>, bytes: &[u8]) -> std::result::Result<Se
     require(memory.start.checked_add(memory.size).is_some(), "a segment wraps around the address space")?;
     let flags = header.p_flags(Le);
     let (write, execute) = (flags & elf::PF_W == elf::PF_W, flags & elf::PF_X == elf::PF_X);
+    require(!(write && execute), "a segment is both writable and executable")?;
     Ok(Segment { memory, file, write, execute })
 }
 
@@ -196,6 +197,10 @@ mod tests {
             (
                 sample(0, &[Load { size: u64::MAX, ..code(4096, vec![0; 4]) }]),
                 "a segment wraps around the address space",
+            ),
+            (
+                sample(0, &[Load { flags: elf::PF_R | elf::PF_W | elf::PF_X, ..code(0, vec![0; 4]) }]),
+                "a segment is both writable and executable",
             ),
         ];
         for (bytes, expected) in cases {

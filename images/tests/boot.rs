@@ -142,6 +142,15 @@ fn a_device_that_the_machine_lacks_is_named() {
 }
 
 #[test]
+fn a_hart_that_the_machine_lacks_is_named() {
+    let mut image = build(&Manifest::named("pair").unwrap());
+    image.machine.harts = 1;
+    let (end, text) = run(&image, Mode::Fast);
+    assert_lines(&text, &["root: cannot build the system: adder-rings: hart 1 does not exist, the kernel runs on 1"]);
+    assert_eq!(end, End::Exit(1), "{text}");
+}
+
+#[test]
 fn memory_that_does_not_suffice_is_named() {
     let mut manifest = Manifest::named("hello").unwrap();
     manifest.rename("hello-memory");

@@ -17,6 +17,8 @@ pub enum Failure {
     Archive(&'static str),
     /// The machine has no such device, or its registers belong to somebody else.
     Device(&'static str),
+    /// The machine has fewer harts: the number asked for, and how many there are.
+    Hart(u64, u32),
     /// No capability slot is left.
     Slots,
     /// No untyped memory of 2^n bytes is left.
@@ -57,6 +59,7 @@ impl fmt::Display for Failure {
             Self::Tree(malformed) => write!(f, "{malformed}"),
             Self::Archive(what) => write!(f, "the boot archive has no usable {what}"),
             Self::Device(what) => write!(f, "this machine has no free `{what}`"),
+            Self::Hart(hart, harts) => write!(f, "hart {hart} does not exist, the kernel runs on {harts}"),
             Self::Slots => write!(f, "no capability slot is left"),
             Self::Memory(bits) => write!(f, "no untyped memory of 2^{bits} bytes is left"),
             Self::For(name, failure) => write!(f, "{name}: {failure}"),

@@ -84,7 +84,7 @@ impl Process {
             cnode_bits: cnode_bits.into(),
         };
         if process.hart >= machine.harts.into() {
-            return Err(Failure::Device("hart of that number"));
+            return Err(Failure::Hart(process.hart, machine.harts));
         }
         process.load(memory, node)?;
         let [heap, heap_size] = tree::pair(node, "heap")?;
