@@ -11,3 +11,6 @@ pub mod object;
 pub mod sched;
 pub mod state;
 pub mod thread;
+
+#[cfg(test)]
+mod tests;

@@ -90,6 +90,12 @@ impl Host {
         self
     }
 
+    /// A copy of all RAM.
+    pub fn memory_image(&self) -> Vec<u8> {
+        // SAFETY: the whole allocation, which was zeroed; nobody else has the machine.
+        unsafe { core::slice::from_raw_parts(self.memory.as_ptr(), self.layout.size()) }.to_vec()
+    }
+
     fn record(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
