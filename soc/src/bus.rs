@@ -129,10 +129,7 @@ impl Bus {
             console: Console::default(),
             stop: None,
             order_limit: 0,
-            slots: vec![
-                slot(board::PLIC, Model::Plic, Path::Plic),
-                slot(board::UINTC, Model::Uintc, Path::Control),
-            ],
+            slots: vec![slot(board::PLIC, Model::Plic, Path::Plic), slot(board::UINTC, Model::Uintc, Path::Control)],
             events: EventQueue::default(),
             plic: Plic::new(harts),
             uintc: Uintc::new(harts),
@@ -162,7 +159,9 @@ impl Bus {
         self.ram.attention
             || self.lines.changed
             || self.stop.is_some()
-            || self.next_event().is_some_and(|time| time < SimTime::from_ps(self.order_limit.saturating_mul(CYCLE.as_ps())))
+            || self
+                .next_event()
+                .is_some_and(|time| time < SimTime::from_ps(self.order_limit.saturating_mul(CYCLE.as_ps())))
     }
 
     /// Reads `size` aligned bytes at physical address `at`, in cycle `now`. Gives the value and what the access cost.

@@ -1,13 +1,13 @@
 //! Command line of `soc`: reads options and files, builds a machine, runs it, reports. Every bad input ends with one line on
 //! standard error and exit code 2.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::image::MachineDefaults;
 use crate::symbols::Symbols;
 use crate::time::SimTime;
 use crate::wire::NetSpec;
 use crate::wire::loadgen::Report;
 use crate::{Config, End, Machine, Mode, Outcome, parse_bytes};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -152,7 +152,8 @@ impl Run {
 
     fn machine(&self, defaults: &MachineDefaults) -> Result<Machine, String> {
         let fallback = Config::default();
-        let memory = self.memory.as_deref().map(parse_bytes).transpose().map_err(|error| format!("--memory: {error}"))?;
+        let memory =
+            self.memory.as_deref().map(parse_bytes).transpose().map_err(|error| format!("--memory: {error}"))?;
         let config = Config {
             harts: self.harts.or(defaults.harts).unwrap_or(fallback.harts),
             memory_bytes: memory.or(defaults.memory_bytes).unwrap_or(fallback.memory_bytes),
@@ -292,4 +293,3 @@ fn print_statistics(outcome: &Outcome) {
         );
     }
 }
-

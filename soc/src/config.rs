@@ -76,7 +76,9 @@ impl Config {
         if !(1..=MAX_HARTS).contains(&self.harts) {
             return Err(SocError::Harts { asked: self.harts });
         }
-        if !(MIN_MEMORY_BYTES..=MAX_MEMORY_BYTES).contains(&self.memory_bytes) || !self.memory_bytes.is_multiple_of(4096) {
+        if !(MIN_MEMORY_BYTES..=MAX_MEMORY_BYTES).contains(&self.memory_bytes)
+            || !self.memory_bytes.is_multiple_of(4096)
+        {
             return Err(SocError::Memory { asked: self.memory_bytes });
         }
         if self.rl > 10_000 || self.wl > 10_000 {

@@ -102,8 +102,10 @@ impl<'a> Executable<'a> {
         self.file
             .symbols()
             .filter(|symbol| {
-                matches!(symbol.kind(), object::SymbolKind::Text | object::SymbolKind::Label | object::SymbolKind::Unknown)
-                    && symbol.is_definition()
+                matches!(
+                    symbol.kind(),
+                    object::SymbolKind::Text | object::SymbolKind::Label | object::SymbolKind::Unknown
+                ) && symbol.is_definition()
             })
             .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?.to_owned())))
             .filter(|(_, _, name)| !name.is_empty() && !name.starts_with('$') && !name.starts_with(".L"))

@@ -43,7 +43,9 @@ pub enum SocError {
     #[error("the ELF has no loadable segment: give a linked executable")]
     NothingToLoad,
     /// A segment does not fit in RAM.
-    #[error("segment {start:#x}..{end:#x} lies outside RAM {ram_start:#x}..{ram_end:#x}: link it there or use --memory")]
+    #[error(
+        "segment {start:#x}..{end:#x} lies outside RAM {ram_start:#x}..{ram_end:#x}: link it there or use --memory"
+    )]
     SegmentOutside {
         /// First physical address of the segment.
         start: u64,

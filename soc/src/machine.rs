@@ -20,15 +20,15 @@ use crate::device::Exit;
 use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
 use crate::elf::{self, Executable};
 use crate::error::SocError;
-use crate::hart::{Exception, Hart};
 use crate::hart::block::{Block, BlockCache, Found, NONE};
 use crate::hart::exec::{Flow, execute};
+use crate::hart::{Exception, Hart};
 use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
+use crate::timing::{Functional, Path, Timing};
 use crate::wire::Network;
 use crate::wire::loadgen::{Report, ReportHandle};
-use crate::timing::{Functional, Path, Timing};
 use sha2::{Digest, Sha256};
 
 /// Cycles that a hart of a fast machine may run ahead of the next one.
@@ -93,7 +93,7 @@ impl Machine {
             bus,
             schedule: Schedule {
                 slack: if timed { 0 } else { FAST_SLACK },
-                random: (config.schedule_seed != 0).then(|| SplitMix(config.schedule_seed)),
+                random: (config.schedule_seed != 0).then_some(SplitMix(config.schedule_seed)),
             },
             max_cycles: config.max_cycles.unwrap_or(u64::MAX),
         };

@@ -92,7 +92,7 @@ impl Memory {
     /// Stores `data` with all bookkeeping, for anyone but hart code. False (and no effect) if it does not fit in RAM.
     pub fn store_coherent(&mut self, offset: u64, data: &[u8]) -> bool {
         let end = offset.checked_add(data.len() as u64);
-        if !end.is_some_and(|end| end <= self.size()) {
+        if end.is_none_or(|end| end > self.size()) {
             return false;
         }
         let mut at = offset;

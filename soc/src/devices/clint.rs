@@ -51,7 +51,7 @@ impl Clint {
                 let hart = ((offset - MTIMECMP) / 8) as usize;
                 (hart < self.harts).then(|| (Register::Compare(hart), self.compare[hart]))
             }
-            _ if offset >= MTIME && offset < MTIME + 8 => Some((Register::Time, ticks(now))),
+            _ if (MTIME..MTIME + 8).contains(&offset) => Some((Register::Time, ticks(now))),
             _ => None,
         }
     }

@@ -97,7 +97,8 @@ impl Device for Uintc {
         Ok(match offset % 32 {
             SEND => 0,
             LOW => {
-                u64::from(receiver.active) * ACTIVE | u64::from(receiver.mode) * MODE | u64::from(receiver.hart) << 16
+                let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+                flag(receiver.active, ACTIVE) | flag(receiver.mode, MODE) | u64::from(receiver.hart) << 16
             }
             HIGH => {
                 let taken = self.take(index);

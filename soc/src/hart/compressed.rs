@@ -24,7 +24,11 @@ fn r_type(opcode: u32, funct3: u32, funct7: u32, rd: u32, rs1: u32, rs2: u32) ->
 }
 
 fn jal(rd: u32, imm: u32) -> u32 {
-    0x6F | rd << 7 | bits(imm, 19, 12) << 12 | bits(imm, 11, 11) << 20 | bits(imm, 10, 1) << 21 | bits(imm, 20, 20) << 31
+    0x6F | rd << 7
+        | bits(imm, 19, 12) << 12
+        | bits(imm, 11, 11) << 20
+        | bits(imm, 10, 1) << 21
+        | bits(imm, 20, 20) << 31
 }
 
 fn branch(funct3: u32, rs1: u32, imm: u32) -> u32 {
@@ -113,12 +117,8 @@ pub fn expand(half: u16) -> Option<u32> {
             branch(funct3 - 6, rs1_short, sign(imm, 9))
         }
         (2, 0) => i_type(0x13, 1, rd, rd, shamt),
-        (2, 2) if rd != 0 => {
-            i_type(0x03, 2, rd, SP, bits(c, 3, 2) << 6 | bits(c, 12, 12) << 5 | bits(c, 6, 4) << 2)
-        }
-        (2, 3) if rd != 0 => {
-            i_type(0x03, 3, rd, SP, bits(c, 4, 2) << 6 | bits(c, 12, 12) << 5 | bits(c, 6, 5) << 3)
-        }
+        (2, 2) if rd != 0 => i_type(0x03, 2, rd, SP, bits(c, 3, 2) << 6 | bits(c, 12, 12) << 5 | bits(c, 6, 4) << 2),
+        (2, 3) if rd != 0 => i_type(0x03, 3, rd, SP, bits(c, 4, 2) << 6 | bits(c, 12, 12) << 5 | bits(c, 6, 5) << 3),
         (2, 4) => match (bits(c, 12, 12), rd, rs2) {
             (0, 0, 0) => return None,
             (0, _, 0) => i_type(0x67, 0, 0, rd, 0),

@@ -26,7 +26,8 @@ pub fn decode(raw: u32) -> Insn {
         }
         0x67 if funct3 == 0 => insn(Op::Jalr, imm_i),
         0x63 => {
-            let imm = sign((raw >> 31) << 12 | (raw >> 7 & 1) << 11 | (raw >> 25 & 0x3F) << 5 | (raw >> 8 & 0xF) << 1, 13);
+            let imm =
+                sign((raw >> 31) << 12 | (raw >> 7 & 1) << 11 | (raw >> 25 & 0x3F) << 5 | (raw >> 8 & 0xF) << 1, 13);
             let op = match funct3 {
                 0 => Op::Beq,
                 1 => Op::Bne,

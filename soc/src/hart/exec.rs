@@ -111,11 +111,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 let taken = $condition;
                 let target = here!().wrapping_add(imm!());
                 extra!(timing.branch(hart.id, here!(), target, taken));
-                if taken {
-                    finish!(target, Flow::Taken)
-                } else {
-                    finish!(here!() + u64::from(insn.len), Flow::Next)
-                }
+                if taken { finish!(target, Flow::Taken) } else { finish!(here!() + u64::from(insn.len), Flow::Next) }
             }};
         }
         macro_rules! load {
@@ -222,7 +218,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
             }
             Op::Mulh => {
                 extra!(timing.mul(rs1!(), true, false));
-                set!((i128::from(rs1!() as i64) * i128::from(rs2!() as i64) >> 64) as u64);
+                set!(((i128::from(rs1!() as i64) * i128::from(rs2!() as i64)) >> 64) as u64);
             }
             Op::Mulhsu => {
                 extra!(timing.mul(rs1!(), true, false));
@@ -230,7 +226,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
             }
             Op::Mulhu => {
                 extra!(timing.mul(rs1!(), true, false));
-                set!((u128::from(rs1!()) * u128::from(rs2!()) >> 64) as u64);
+                set!(((u128::from(rs1!()) * u128::from(rs2!())) >> 64) as u64);
             }
             Op::Div => {
                 let (a, b) = (rs1!() as i64, rs2!() as i64);

@@ -204,9 +204,6 @@ mod tests {
     fn tables_outside_ram_are_access_faults() {
         let mut ram = Memory::new(4096);
         let s = space(Privilege::S);
-        assert_eq!(
-            walk(&mut ram, &open_pmp(), &s, 1, 0, Access::Load, AccessedDirty::Trap),
-            Err(Fault::Access)
-        );
+        assert_eq!(walk(&mut ram, &open_pmp(), &s, 1, 0, Access::Load, AccessedDirty::Trap), Err(Fault::Access));
     }
 }

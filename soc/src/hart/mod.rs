@@ -105,7 +105,8 @@ impl Hart {
     /// Call after anything that changes privilege, `satp` or the relevant `mstatus` bits.
     pub fn update_contexts(&mut self) {
         let mstatus = self.csrs.mstatus;
-        let data = if mstatus & status::MPRV != 0 && self.privilege == Privilege::M { self.mpp() } else { self.privilege };
+        let data =
+            if mstatus & status::MPRV != 0 && self.privilege == Privilege::M { self.mpp() } else { self.privilege };
         let sum = data == Privilege::S && mstatus & status::SUM != 0;
         let mxr = data != Privilege::M && mstatus & status::MXR != 0;
         (self.data_space, self.data_context) = self.space(data, sum, mxr);

@@ -7,8 +7,7 @@ use crate::outcome::Privilege;
 
 const INTERRUPT: u64 = 1 << 63;
 /// Inside one destination: external, software, timer; machine before supervisor before user.
-const ORDER: [u32; 9] =
-    [irq::MEI, irq::MSI, irq::MTI, irq::SEI, irq::SSI, irq::STI, irq::UEI, irq::USI, irq::UTI];
+const ORDER: [u32; 9] = [irq::MEI, irq::MSI, irq::MTI, irq::SEI, irq::SSI, irq::STI, irq::UEI, irq::USI, irq::UTI];
 
 impl Hart {
     /// Takes `exception` of the instruction at `self.pc`.
@@ -32,9 +31,7 @@ impl Hart {
         let to_u = ready & mideleg & sideleg;
         let (bits, to) = if to_m != 0 && (self.privilege < Privilege::M || on(status::MIE)) {
             (to_m, Privilege::M)
-        } else if to_s != 0
-            && (self.privilege == Privilege::U || (self.privilege == Privilege::S && on(status::SIE)))
-        {
+        } else if to_s != 0 && (self.privilege == Privilege::U || (self.privilege == Privilege::S && on(status::SIE))) {
             (to_s, Privilege::S)
         } else if to_u != 0 && self.privilege == Privilege::U && on(status::UIE) {
             (to_u, Privilege::U)

@@ -4,9 +4,7 @@
 //! buffer costs one cycle instead of a misprediction. The global history moves only with branches that hit in the buffer.
 
 use super::Indirect;
-use super::params::{
-    BHT_ENTRIES, BHT_HISTORY, BTB_ENTRIES, MISPREDICT, PREDECODE_REDIRECT, RAS_ENTRIES,
-};
+use super::params::{BHT_ENTRIES, BHT_HISTORY, BTB_ENTRIES, MISPREDICT, PREDECODE_REDIRECT, RAS_ENTRIES};
 
 /// Bits of history that enter the index (BTB.scala, historyBits).
 const HISTORY_BITS: u32 = 3;
@@ -218,9 +216,8 @@ mod tests {
     #[test]
     fn calls_and_returns() {
         let mut p = Predictor::new();
-        let mut call = |from: u64| {
-            p.jump(from, 0x9000, Some(from + 4)) + p.indirect(0x9010, from + 4, Indirect::Return, 0)
-        };
+        let mut call =
+            |from: u64| p.jump(from, 0x9000, Some(from + 4)) + p.indirect(0x9010, from + 4, Indirect::Return, 0);
         call(0x1000);
         call(0x2000);
         assert_eq!(call(0x1000), 0);

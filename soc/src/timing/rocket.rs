@@ -237,11 +237,8 @@ impl Timing for Rocket {
         let negative = |value: u64| signed && (value as i64) < 0;
         let magnitude = |value: u64| if negative(value) { value.wrapping_neg() } else { value };
         let highest = |value: u64| u64::from(magnitude(value).max(1).ilog2());
-        let steps = if b == 0 {
-            params::DIV_MAX
-        } else {
-            (highest(a).wrapping_sub(highest(b)) % 64).min(params::DIV_MAX)
-        };
+        let steps =
+            if b == 0 { params::DIV_MAX } else { (highest(a).wrapping_sub(highest(b)) % 64).min(params::DIV_MAX) };
         let result_negative = if remainder { negative(a) } else { negative(a) != negative(b) };
         let fix = u64::from(negative(a) || negative(b)) + u64::from(result_negative);
         params::DIV_BASE + steps + fix - 1

@@ -108,11 +108,8 @@ impl TlbModel {
         let entry = match self.sectored.iter().position(|e| e.group == group && e.present != 0) {
             Some(entry) => entry,
             None => {
-                let entry = self
-                    .sectored
-                    .iter()
-                    .position(|e| e.present == 0)
-                    .unwrap_or(self.sectored_use.victim(TLB_ENTRIES));
+                let entry =
+                    self.sectored.iter().position(|e| e.present == 0).unwrap_or(self.sectored_use.victim(TLB_ENTRIES));
                 self.sectored[entry] = Sectored { group, present: 0, global: 0 };
                 entry
             }

@@ -35,7 +35,8 @@ pub(super) fn cost<T: Timing>(
 #[inline(never)]
 fn refill<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, va: u64, touch: Touch) -> u64 {
     let access = if touch == Touch::Read { Access::Load } else { Access::Store };
-    hart.walk_for_timing(&mut bus.ram, va, access).map_or(0, |walk| timing.refill(hart.id, hart.clock, va, &walk, false))
+    hart.walk_for_timing(&mut bus.ram, va, access)
+        .map_or(0, |walk| timing.refill(hart.id, hart.clock, va, &walk, false))
 }
 
 fn raise(hart: &mut Hart, cause: u64, tval: u64) -> Stop {
@@ -45,7 +46,7 @@ fn raise(hart: &mut Hart, cause: u64, tval: u64) -> Stop {
 
 /// Physical address of a data access, after the checks that come before any effect.
 fn physical(hart: &mut Hart, bus: &mut Bus, va: u64, bytes: u64, access: Access) -> Result<(u64, bool), Stop> {
-    if va % bytes != 0 {
+    if !va.is_multiple_of(bytes) {
         let cause = if access == Access::Load { LOAD_MISALIGNED } else { STORE_MISALIGNED };
         return Err(raise(hart, cause, va));
     }

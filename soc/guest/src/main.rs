@@ -1,2 +1,0 @@
-//! Bare-metal conformance programs for the virtual SoC.
-fn main() {}
