@@ -8,8 +8,8 @@
 //!      │                        └──────────── Blocked… ◀─────────┘ ─────────────────────┘
 //! ```
 
-use abi::message::{MAX_EXTRA_CAPS, MAX_LENGTH, MessageInfo, REGISTERS};
 use abi::ipc_buffer;
+use abi::message::{MAX_EXTRA_CAPS, MAX_LENGTH, MessageInfo, REGISTERS};
 
 use crate::api::{fault, message};
 use crate::arch::register::{A0, A1, A2, PC};
@@ -244,4 +244,3 @@ pub fn reply(k: &mut Kernel, sender: Ref<Tcb>, slot: Ref<Cte>) {
         reply::transfer(k, sender, cap.reply_caller(), slot, cap.reply_grant());
     }
 }
-

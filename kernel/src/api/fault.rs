@@ -1,9 +1,9 @@
 //! Faults: what a thread did, delivered as a call to its fault handler; and what the handler's reply does to it.
 
 use abi::error::LookupFailure;
+use abi::fault as layout;
 use abi::message::{MAX_LENGTH, MessageInfo};
 use abi::rights::Rights;
-use abi::fault as layout;
 
 use super::message;
 use crate::arch::register::{A0, A1, A2, A3, A4, A5, A6, PC, RA, SP};

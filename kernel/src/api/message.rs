@@ -32,15 +32,9 @@ pub fn set_word(k: &mut Kernel, thread: Ref<Tcb>, buffer: Option<Buffer>, index:
 }
 
 /// Writes a whole message of the kernel; what does not fit into the registers is lost without a buffer.
-pub fn set_message(
-    k: &mut Kernel,
-    thread: Ref<Tcb>,
-    buffer: Option<Buffer>,
-    badge: u64,
-    label: u64,
-    words: &[u64],
-) {
-    let sent = words.iter().enumerate().take_while(|&(index, &value)| set_word(k, thread, buffer, index, value)).count();
+pub fn set_message(k: &mut Kernel, thread: Ref<Tcb>, buffer: Option<Buffer>, badge: u64, label: u64, words: &[u64]) {
+    let sent =
+        words.iter().enumerate().take_while(|&(index, &value)| set_word(k, thread, buffer, index, value)).count();
     let context = &mut k.get_mut(thread).context;
     context.x[A0] = badge;
     context.x[A1] = MessageInfo::new(label, 0, 0, sent).0;

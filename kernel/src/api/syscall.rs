@@ -6,19 +6,19 @@ use abi::message::MessageInfo;
 use abi::rights::Rights;
 use abi::syscall;
 
+use super::debug;
 use super::error::Stop;
 use super::fault::{self, Fault};
 use super::invocation::{self, Answer, Invocation};
-use super::debug;
 use crate::arch::register::{A0, A1, A7};
 use crate::arch::{Arch, Interrupt};
 use crate::fastpath;
 use crate::mem::Ref;
 use crate::object::cap::{Cap, Kind};
 use crate::object::endpoint::{self, Endpoint, SendRights};
-use crate::object::tcb::{Slot, Tcb, ThreadState};
-use crate::object::notification::{self, Notification};
 use crate::object::irq;
+use crate::object::notification::{self, Notification};
+use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::state::{Kernel, Next};
 use crate::{cspace, sched, thread};
 
@@ -226,4 +226,3 @@ fn receive(k: &mut Kernel, blocking: bool) {
 fn waitable(k: &Kernel, waiter: Ref<Tcb>, cap: Cap) -> Option<Ref<Notification>> {
     cap.object::<Notification>().filter(|&object| k.get(object).bound_thread().is_none_or(|bound| bound == waiter))
 }
-

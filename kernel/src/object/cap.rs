@@ -454,7 +454,11 @@ impl Cap {
     pub const fn with_data(self, preserve: bool, data: u64) -> Self {
         match self.kind() {
             Kind::Endpoint | Kind::Notification => {
-                if preserve || self.word1 != 0 { Self::NULL } else { Self { word0: self.word0, word1: data } }
+                if preserve || self.word1 != 0 {
+                    Self::NULL
+                } else {
+                    Self { word0: self.word0, word1: data }
+                }
             }
             Kind::CNode => {
                 let size = data & 63;

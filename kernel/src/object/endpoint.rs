@@ -9,7 +9,6 @@ use crate::object::cap::{Cap, Kind};
 use crate::state::Kernel;
 use crate::{sched, thread};
 
-
 /// A queue of threads with a state in the low bits of its head; TCBs are aligned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

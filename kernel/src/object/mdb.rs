@@ -76,7 +76,9 @@ fn inside(outer: Cap, inner: Cap) -> bool {
     let (Some((outer, outer_bits)), Some((inner, inner_bits))) = (outer.region(), inner.region()) else { return false };
     // Physical addresses: kernel addresses of devices wrap.
     let (outer, inner) = (outer.paddr().0, inner.paddr().0);
-    outer <= inner && inner - outer <= (1 << outer_bits) - 1 && inner - outer + ((1 << inner_bits) - 1) < 1 << outer_bits
+    outer <= inner
+        && inner - outer <= (1 << outer_bits) - 1
+        && inner - outer + ((1 << inner_bits) - 1) < 1 << outer_bits
 }
 
 /// Whether `b` lies in the region of `a` (seL4 `sameRegionAs`).
@@ -84,9 +86,7 @@ pub fn same_region(a: Cap, b: Cap) -> bool {
     match a.kind() {
         Kind::Untyped => inside(a, b),
         Kind::Frame => b.is(Kind::Frame) && inside(a, b),
-        Kind::Notification => {
-            (b.is(Kind::Notification) || b.is(Kind::SenderEntry)) && a.address() == b.address()
-        }
+        Kind::Notification => (b.is(Kind::Notification) || b.is(Kind::SenderEntry)) && a.address() == b.address(),
         Kind::Endpoint | Kind::Tcb | Kind::PageTable | Kind::AsidPool | Kind::SenderTable | Kind::Reply => {
             b.is(a.kind()) && a.address() == b.address()
         }

@@ -89,11 +89,7 @@ pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
         return Err(Refusal::InvalidArgument(1).into());
     }
     let depth = call.word(k, 3);
-    let node = if depth == 0 {
-        root
-    } else {
-        k.cap(call.slot_argument(k, false, root, call.word(k, 2), depth)?)
-    };
+    let node = if depth == 0 { root } else { k.cap(call.slot_argument(k, false, root, call.word(k, 2), depth)?) };
     if !node.is(Kind::CNode) {
         let failure = LookupFailure::MissingCapability { bits_left: depth };
         return Err(Refusal::FailedLookup(false, failure).into());

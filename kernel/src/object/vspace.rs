@@ -163,4 +163,3 @@ pub fn finalise_pool(k: &mut Kernel, cap: Cap) {
     let current = k.current();
     enter(k, current);
 }
-

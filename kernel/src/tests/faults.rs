@@ -4,7 +4,7 @@ use abi::bootinfo::slot;
 use abi::label::Label::*;
 use abi::object as ty;
 use abi::rights::Rights;
-use abi::syscall::{CALL, NB_RECV, RECV, REPLY_RECV, SEND, NB_SEND};
+use abi::syscall::{CALL, NB_RECV, NB_SEND, RECV, REPLY_RECV, SEND};
 
 use super::world::{CODE, Thread, World};
 use crate::arch::register::{A0, PC, RA, SP};

@@ -23,12 +23,12 @@ struct Survey {
 
 impl Survey {
     fn visit(&mut self, k: &Kernel, slot: Ref<Cte>) {
-        if !self.seen.insert(slot.word()) {
-            return;
-        }
         let Cte { cap, mdb } = *k.get(slot);
         if cap.is_null() {
             assert!(mdb.prev().is_none() && mdb.next().is_none(), "an empty slot has relatives");
+            return;
+        }
+        if !self.seen.insert(slot.word()) {
             return;
         }
         self.slots.push(slot);

@@ -213,7 +213,10 @@ fn badged_sends_are_cancelled_and_the_others_keep_their_order() {
         })
         .collect();
     w.ok(ROOT, CNodeCancelBadgedSends, &[caps[0], 64], &[]);
-    assert_eq!(senders.iter().map(|&s| w.state(s)).collect::<Vec<_>>(), [Restart, BlockedOnSend, Restart, BlockedOnSend]);
+    assert_eq!(
+        senders.iter().map(|&s| w.state(s)).collect::<Vec<_>>(),
+        [Restart, BlockedOnSend, Restart, BlockedOnSend]
+    );
     for badge in [2, 3] {
         w.syscall(RECV, endpoint, 0, &[], &[]);
         assert_eq!(w.message(w.root).badge, badge);

@@ -2,7 +2,14 @@
 //! kernel's invariants (`invariants.rs`).
 
 mod errors;
+mod fastpath_equiv;
 mod faults;
 mod invariants;
 mod ipc;
+mod notifications;
+mod scheduling;
+mod slots;
+mod smp;
+mod user_interrupts;
+mod vspace;
 mod world;

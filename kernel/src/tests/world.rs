@@ -14,8 +14,8 @@ use super::invariants;
 use crate::api::syscall::{handle_fault, handle_interrupt, handle_syscall};
 use crate::arch::host::{ARENA, Effect, Host};
 use crate::arch::register::{A0, A1, A2, A7, PC};
-use crate::arch::{Arch, Interrupt};
-use crate::mem::{Buffer, Object, Paddr, Ref};
+use crate::arch::Interrupt;
+use crate::mem::{Buffer, Paddr, Ref};
 use crate::object::cap::{Cap, CapObject, Cte, FrameSize, VmRights};
 use crate::object::mdb::Mdb;
 use crate::object::tcb::{Slot, Tcb, ThreadState};
@@ -59,7 +59,6 @@ pub struct Thread {
 pub struct World {
     pub k: Kernel,
     pub root: Thread,
-    next_paddr: u64,
     next_slot: u64,
     /// Look at all of memory after each step; random tests that take many steps do it themselves.
     pub check: bool,
@@ -118,11 +117,9 @@ impl World {
         ] {
             *k.get_mut(cnode_cap.slot(index as usize)) = Cte { cap, mdb: Mdb::ALONE };
         }
-        for (target, source) in [
-            (Slot::CSpace, slot::CNODE),
-            (Slot::VSpace, slot::VSPACE),
-            (Slot::Buffer, slot::IPC_BUFFER_FRAME),
-        ] {
+        for (target, source) in
+            [(Slot::CSpace, slot::CNODE), (Slot::VSpace, slot::VSPACE), (Slot::Buffer, slot::IPC_BUFFER_FRAME)]
+        {
             let source = cnode_cap.slot(source as usize);
             let cap = k.derive(source, k.cap(source)).expect("can be copied");
             k.insert(cap, source, tcb.slot(target));
@@ -136,7 +133,7 @@ impl World {
         object.context.next_pc = CODE;
         sched::switch_to(&mut k, tcb);
         let root = Thread { slot: slot::TCB, tcb };
-        Self { k, root, next_paddr: next, next_slot: FIRST_SLOT, check: true }
+        Self { k, root, next_slot: FIRST_SLOT, check: true }
     }
 
     // --- Looking ---
@@ -194,9 +191,8 @@ impl World {
     pub fn message(&self, thread: Thread) -> Message {
         let x = &self.k.get(thread.tcb).context.x;
         let info = MessageInfo(x[A1]);
-        let words = (0..info.length()).map(|index| {
-            if index < 4 { x[A2 + index] } else { self.buffer_word(thread, ipc_buffer::MESSAGE + index) }
-        });
+        let words = (0..info.length())
+            .map(|index| if index < 4 { x[A2 + index] } else { self.buffer_word(thread, ipc_buffer::MESSAGE + index) });
         Message {
             badge: x[A0],
             label: info.label(),
@@ -386,21 +382,6 @@ impl World {
             }
             sched::switch_to(&mut self.k, before);
         }
-    }
-
-    /// Fresh zeroed memory that no capability covers, for a test that builds objects itself.
-    pub fn memory<T: Object>(&mut self) -> Ref<T> {
-        let address = self.next_paddr.next_multiple_of(8192);
-        self.next_paddr = address + (size_of::<T>() as u64).max(4096);
-        // SAFETY: fresh zeroed memory of the arena.
-        unsafe { Ref::assume(Paddr(address).kva()) }
-    }
-
-    /// Everything that can differ between two worlds: memory, queues, decisions, address space.
-    pub fn image(&self) -> (Vec<u8>, String) {
-        let memory = self.k.arch.memory_image();
-        let cores = (0..self.k.arch.cores()).map(|core| format!("{:?}", self.k.cores[core])).collect::<String>();
-        (memory, format!("{cores} {:?} {:?}", self.k.arch.space, self.k.reschedule))
     }
 }
 

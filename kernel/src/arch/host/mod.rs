@@ -90,10 +90,10 @@ impl Host {
         self
     }
 
-    /// A copy of all RAM.
-    pub fn memory_image(&self) -> Vec<u8> {
-        // SAFETY: the whole allocation, which was zeroed; nobody else has the machine.
-        unsafe { core::slice::from_raw_parts(self.memory.as_ptr(), self.layout.size()) }.to_vec()
+    /// All RAM.
+    pub fn memory(&self) -> &[u8] {
+        // SAFETY: the whole allocation, which was zeroed; borrows of objects need the kernel, which `self` is part of.
+        unsafe { core::slice::from_raw_parts(self.memory.as_ptr(), self.layout.size()) }
     }
 
     fn record(&mut self, effect: Effect) {

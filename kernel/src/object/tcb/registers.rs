@@ -1,8 +1,8 @@
 //! TCB_ReadRegisters, TCB_WriteRegisters, TCB_CopyRegisters.
 
+use abi::ipc_buffer;
 use abi::message::REGISTERS;
 use abi::register::{COUNT, FRAME_COUNT, X};
-use abi::ipc_buffer;
 
 use super::Tcb;
 use crate::api::error::{Refusal, Stop};

@@ -46,11 +46,10 @@ pub fn decode_pool(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
     }
     let slot = call.extra(0)?;
     let cap = k.cap(slot);
-    let table =
-        cap.object::<PageTable>().filter(|_| !cap.is_mapped_table()).ok_or(Refusal::InvalidCapability(1))?;
+    let table = cap.object::<PageTable>().filter(|_| !cap.is_mapped_table()).ok_or(Refusal::InvalidCapability(1))?;
     let base = call.cap.asid_base();
-    let pool = k.asid_pools[usize::from(base) / POOL_ASIDS]
-        .ok_or(Refusal::FailedLookup(false, LookupFailure::InvalidRoot))?;
+    let pool =
+        k.asid_pools[usize::from(base) / POOL_ASIDS].ok_or(Refusal::FailedLookup(false, LookupFailure::InvalidRoot))?;
     if call.cap.object() != Some(pool) {
         return Err(Refusal::InvalidCapability(0).into());
     }

@@ -59,11 +59,7 @@ fn decode_map(k: &mut Kernel, call: &Invocation) -> Result<(), Stop> {
     }
     let allowed = call.cap.vm_rights().mask(Rights(rights));
     let execute = attributes & EXECUTE_NEVER == 0;
-    let rights = sv39::Rights {
-        read: allowed != VmRights::KernelOnly,
-        write: allowed == VmRights::ReadWrite,
-        execute,
-    };
+    let rights = sv39::Rights { read: allowed != VmRights::KernelOnly, write: allowed == VmRights::ReadWrite, execute };
     call.commit(k);
     k.get_mut(call.slot).cap = call.cap.mapped_at(asid, vaddr);
     place.set(k, Pte::user(call.cap.paddr().0, rights));
