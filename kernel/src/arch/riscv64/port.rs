@@ -60,7 +60,7 @@ impl Arch for Riscv64 {
         if mmu::core_is_in(own, asid) {
             mmu::switch_to_kernel();
         }
-        (0..smp::cores()).filter(|&core| core != own && mmu::core_is_in(core, asid)).for_each(stall::stall);
+        (0..smp::cores()).filter(|&core| core != own && mmu::core_is_in(core, asid)).for_each(stall::evict);
         mmu::fence_space(asid);
     }
 

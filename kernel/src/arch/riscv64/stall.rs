@@ -1,40 +1,58 @@
-//! Stopping another core, so that its thread, its address space or its user-interrupt state can be taken from under it.
+//! Stopping another core, so that its address space, or its thread with its user-interrupt state, can be taken from under it.
 //!
 //! ```text
 //! holder of the lock                      the other core
-//! asked := true, interrupt      ──>       traps (registers saved by entry.S) or wakes from wfi
-//! wait for asked = false                  waits for the lock; in each round `obey`:
-//!                                           user-interrupt state back to its thread, kernel address space
-//!                               <──         asked := false
+//! asked := what, interrupt      ──>       traps (registers saved by entry.S) or wakes from wfi
+//! wait for asked = nothing                waits for the lock; in each round `obey`:
+//!                                           address space of the kernel; user-interrupt state back to its thread
+//!                               <──         asked := nothing
 //! changes what it wants
 //! gives the lock back           ──>       gets the lock, finds that its thread may not be its thread any more
 //! ```
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use abi::config::MAX_NUM_NODES;
 
 use super::{core_number, mmu, sbi, smp, uintc};
 
-static ASKED: [AtomicBool; MAX_NUM_NODES] = [const { AtomicBool::new(false) }; MAX_NUM_NODES];
+const NOTHING: u8 = 0;
+/// Leave the address space.
+const SPACE: u8 = 1;
+/// Leave the address space and write the user-interrupt state back.
+const THREAD: u8 = 2;
 
-/// Stops `core`, another one than this. The caller holds the kernel lock, and the core stays where it is until it gets that lock.
-pub fn stall(core: usize) {
+static ASKED: [AtomicU8; MAX_NUM_NODES] = [const { AtomicU8::new(NOTHING) }; MAX_NUM_NODES];
+
+fn ask(core: usize, what: u8) {
     debug_assert!(core != core_number());
-    ASKED[core].store(true, Ordering::Release);
+    ASKED[core].store(what, Ordering::Release);
     sbi::send_ipi(1 << smp::hart(core));
     // Acquire: what the core wrote back is visible here.
-    while ASKED[core].load(Ordering::Acquire) {
+    while ASKED[core].load(Ordering::Acquire) != NOTHING {
         core::hint::spin_loop();
     }
+}
+
+/// Stops `core`, another one than this, for as long as the caller holds the kernel lock: its thread can be taken from it.
+pub fn stall(core: usize) {
+    ask(core, THREAD);
+}
+
+/// Stops `core`, another one than this, in the kernel's address space. Its thread stays its thread.
+pub fn evict(core: usize) {
+    ask(core, SPACE);
 }
 
 /// What a core that waits for the lock owes to the holder.
 pub fn obey() {
     let asked = &ASKED[core_number()];
-    if asked.load(Ordering::Acquire) {
-        uintc::unload_core();
+    let what = asked.load(Ordering::Acquire);
+    if what != NOTHING {
         mmu::switch_to_kernel();
-        asked.store(false, Ordering::Release);
+        if what == THREAD {
+            uintc::unload_core();
+        }
+        asked.store(NOTHING, Ordering::Release);
     }
 }

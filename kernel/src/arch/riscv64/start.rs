@@ -194,7 +194,6 @@ fn boot_system(hart: usize, tree: usize) -> Result<(), Error> {
     let bytes = device_tree(tree);
     let machine = Machine::parse(bytes, hart as u16, max_cores).map_err(Error::Machine)?;
     smp::init(machine.harts);
-    mmu::init();
     let mut next_page = 0;
     let plic = machine.plic.map(|place| {
         let base = map_device(place.registers, &mut next_page);
