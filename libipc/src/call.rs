@@ -69,7 +69,7 @@ impl<R: Ring> Client<R> {
     /// # Errors
     /// The future resolves to [`CallError`]: at once if too many calls are in flight or the channel is closed, later if the
     /// server drops the request, closes the channel or breaks the protocol.
-    #[inline] // hot path: the message is built in place
+    #[inline(always)] // hot path: the message is built where it is needed; out of line it is copied twice
     pub fn call(&self, message: Message) -> Call<'_, R> {
         let state = match &self.transport {
             Transport::Rings(rings) => self.call_over(rings, message),
@@ -79,7 +79,7 @@ impl<R: Ring> Client<R> {
         Call { client: self, state }
     }
 
-    #[inline] // hot path
+    #[inline(always)] // as `call`
     fn call_over(&self, rings: &Rings<R>, message: Message) -> State {
         if !rings.has_room() {
             return State::Refused(rings.failed.get().unwrap_or(CallError::Full));
@@ -309,7 +309,7 @@ impl<R: Ring> Future for Call<'_, R> {
 
     /// # Panics
     /// If polled again after it resolved.
-    #[inline] // hot path: joins the caller's own poll
+    #[inline(always)] // hot path: joins the caller's own poll, and the reply is read where it is needed
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.state {
             State::Waiting(slot) => match self.client.pending.finish(slot, context.waker()) {

@@ -18,7 +18,7 @@
 
 use alloc::boxed::Box;
 use core::cell::Cell;
-use core::task::{RawWakerVTable, Waker};
+use core::task::Waker;
 
 use crate::entry::Arrival;
 use crate::error::{CallError, PeerMisbehaviour};
@@ -52,18 +52,7 @@ const _: () = assert!(size_of::<Slot>() == 64);
 
 /// Who waits for the call in the slot of the same number. The waker is kept from call to call: the same task tends to get the
 /// same slot back, and then nothing is cloned.
-struct Waiter {
-    waker: Cell<Option<Waker>>,
-    /// What `waker` is made of, to compare it where it lies.
-    key: Cell<Key>,
-}
-
-type Key = (*const (), *const RawWakerVTable);
-
-#[inline] // two loads
-fn key(waker: &Waker) -> Key {
-    (waker.data(), waker.vtable())
-}
+struct Waiter(Cell<Option<Waker>>);
 
 /// The table; as many slots as the ring has entries.
 pub(crate) struct Pending {
@@ -84,10 +73,9 @@ impl Pending {
             state: Cell::new(State::Free),
             error: Cell::new(CallError::Closed),
         };
-        let waiter = |_| Waiter { waker: Cell::new(None), key: Cell::new(key(Waker::noop())) };
         Self {
             slots: (0..slots).map(slot).collect(),
-            waiters: (0..slots).map(waiter).collect(),
+            waiters: (0..slots).map(|_| Waiter(Cell::new(None))).collect(),
             first_free: Cell::new(0),
         }
     }
@@ -193,7 +181,7 @@ impl Pending {
     }
 
     /// The result of the call in slot `number`, if there is one: the slot is free then. Otherwise `waker` will be called.
-    #[inline] // hot path
+    #[inline(always)] // hot path: as `Call::poll`
     pub(crate) fn finish(&self, number: u16, waker: &Waker) -> Option<Result<Message, CallError>> {
         let slot = &self.slots[usize::from(number)];
         match slot.state.get() {
@@ -208,7 +196,7 @@ impl Pending {
             }
             State::InFlight | State::Abandoned | State::Free => {
                 let waiter = &self.waiters[usize::from(number)];
-                if waiter.key.get() != key(waker) {
+                if !waiter.is(waker) {
                     waiter.replace(waker);
                 }
                 None
@@ -239,21 +227,27 @@ impl Pending {
 impl Waiter {
     #[inline] // hot path
     fn wake(&self) {
-        if let Some(waker) = self.waker.take() {
+        if let Some(waker) = self.0.take() {
             waker.wake_by_ref();
             // Unless waking replaced it: then the newer one stays.
-            match self.waker.take() {
-                None => self.waker.set(Some(waker)),
-                newer => self.waker.set(newer),
+            match self.0.take() {
+                None => self.0.set(Some(waker)),
+                newer => self.0.set(newer),
             }
         }
     }
 
+    /// Whether it waits with `waker` already.
+    #[inline] // hot path: two loads and two comparisons
+    fn is(&self, waker: &Waker) -> bool {
+        // SAFETY: the cell is reached from one thread only (it is not Sync), and nothing runs while the reference lives that
+        // could replace the waker: `will_wake` compares two words.
+        unsafe { &*self.0.as_ptr() }.as_ref().is_some_and(|kept| kept.will_wake(waker))
+    }
+
     #[cold]
     fn replace(&self, waker: &Waker) {
-        let waker = waker.clone();
-        self.key.set(key(&waker));
-        self.waker.set(Some(waker));
+        self.0.set(Some(waker.clone()));
     }
 }
 

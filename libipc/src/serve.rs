@@ -61,7 +61,7 @@ impl<R: Ring> Channel<R> {
     }
 
     /// The next request: its kind, cookie and message.
-    #[inline] // hot path
+    #[inline(always)] // as `Receive::poll`
     fn take(&self) -> Option<Packet> {
         let end = self.end.as_ref()?;
         if end.is_closed() {
@@ -123,7 +123,7 @@ impl<R: Ring> Channel<R> {
         ready
     }
 
-    #[inline] // hot path
+    #[inline(always)] // as `Request::reply`
     fn answer(&self, kind: Kind, cookie: u64, message: Message) {
         if let Some(end) = &self.end {
             self.in_flight.set(self.in_flight.get() - 1);
@@ -200,7 +200,7 @@ impl<R: Ring> Server<R> {
     }
 
     /// The next request, if there is one.
-    #[inline] // hot path
+    #[inline(always)] // as `Receive::poll`
     fn take(&self) -> Option<Request<'_, R>> {
         if let Some(arrived) = self.mailbox.as_ref().and_then(|mailbox| mailbox.take()) {
             return Some(self.request(
@@ -286,7 +286,7 @@ pub struct Receive<'s, R: Ring = NativePeer> {
 impl<'s, R: Ring> Future for Receive<'s, R> {
     type Output = Request<'s, R>;
 
-    #[inline] // hot path: joins the server task's own poll
+    #[inline(always)] // hot path: joins the server task's own poll, and the request is read where it is needed
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let server = self.server;
         if server.budget.get() > 0
@@ -332,7 +332,7 @@ impl<R: Ring> Request<'_, R> {
     }
 
     /// Answers the request. To a one-way message this does nothing.
-    #[inline] // hot path
+    #[inline(always)] // hot path: the message is built in the ring
     pub fn reply(mut self, message: Message) {
         if core::mem::take(&mut self.wants_reply) {
             self.answer(Kind::Reply, message);
@@ -340,7 +340,7 @@ impl<R: Ring> Request<'_, R> {
     }
 
     /// Delivers what answers the request; `kind` is Reply or Dropped.
-    #[inline] // hot path
+    #[inline(always)] // as `reply`
     fn answer(&self, kind: Kind, message: Message) {
         match &self.server.mailbox {
             Some(mailbox) => mailbox.answer(self.cookie, (kind == Kind::Reply).then_some(message)),

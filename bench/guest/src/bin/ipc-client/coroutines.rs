@@ -6,7 +6,7 @@ use core::cell::Cell;
 
 use bench_guest::null_call::{INTERRUPTS, NULL, request, share};
 use libipc::port::{GuestPort, Port as _};
-use libipc::{Client, Executor, Message};
+use libipc::{CallError, Client, Executor, Message};
 use userlib::{Env, time};
 
 use crate::program::{Plan, check, report};
@@ -49,16 +49,16 @@ fn callers(client: &Client, plan: Plan, first: u64, calls: u64) -> Executor<'_> 
 async fn make_calls(client: &Client, caller: usize, indices: core::ops::Range<u64>) {
     for index in indices {
         let request = request(caller, index);
-        let reply = call(client, Message::new(NULL, [request])).await;
-        check(request, reply);
+        let reply = client.call(Message::new(NULL, [request])).await;
+        check(request, word(reply));
     }
 }
 
-/// The word that the server answers `message` with.
-async fn call(client: &Client, message: Message) -> u64 {
-    match client.call(message).await {
+/// The word that the server answered with.
+fn word(reply: Result<Message, CallError>) -> u64 {
+    match reply {
         Ok(reply) => reply.words[0],
-        Err(error) => panic!("operation {}: {error}", message.op),
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -67,7 +67,7 @@ fn server_interrupts(client: &Client, port: &GuestPort) -> u64 {
     let answer = Cell::new(0);
     let executor = Executor::new(1);
     executor.attach(client);
-    if executor.spawn(async { answer.set(call(client, Message::new(INTERRUPTS, [])).await) }).is_err() {
+    if executor.spawn(async { answer.set(word(client.call(Message::new(INTERRUPTS, [])).await)) }).is_err() {
         unreachable!("the executor has a place for one task");
     }
     executor.run(port);
