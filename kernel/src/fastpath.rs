@@ -69,10 +69,15 @@ fn space_fp(k: &Kernel, thread: Ref<Tcb>) -> Option<(Paddr, u16)> {
 /// Hands message and core over.
 #[inline(always)]
 fn switch_fp(k: &mut Kernel, from: Ref<Tcb>, to: Ref<Tcb>, badge: u64, info: u64, (root, asid): (Paddr, u16)) {
-    let length = (info & SIZE_BITS) as usize;
-    let (source, target) = k.pair_mut(from, to);
-    let words = A2..A2 + length;
-    target.context.x[words.clone()].copy_from_slice(&source.context.x[words]);
+    // Word by word: a call of memcpy costs more than the words.
+    for index in 0..MAX_SIZE {
+        if index == info & SIZE_BITS {
+            break;
+        }
+        let register = A2 + index as usize;
+        k.get_mut(to).context.x[register] = k.get(from).context.x[register];
+    }
+    let target = k.get_mut(to);
     target.context.x[A0] = badge;
     target.context.x[A1] = info;
     target.state = ThreadState::Running;
@@ -115,7 +120,7 @@ pub fn call(k: &mut Kernel) -> Option<Ref<Tcb>> {
 
     // ---- Commit: from here on nothing falls back. ----
 
-    k.queue_remove(endpoint, receiver);
+    k.queue_pop(endpoint);
     k.get_mut(caller).state = ThreadState::BlockedOnReply;
     let (master, slot) = (caller.slot(Slot::Reply), receiver.slot(Slot::Caller));
     let next = k.get(master).mdb.next();

@@ -21,7 +21,7 @@ use crate::state::{Action, Kernel, Next, ReadyQueue};
 impl Kernel {
     fn ready_queue(&mut self, core: usize, priority: u8) -> &mut ReadyQueue {
         const _: () = assert!(NUM_PRIORITIES == 256);
-        &mut self.cores[core].queues[usize::from(priority)]
+        &mut self.queues[core][usize::from(priority)]
     }
 
     fn mark_ready(&mut self, core: usize, priority: u8) {
@@ -48,9 +48,11 @@ impl Kernel {
     }
 
     /// Whether no ready thread of this core is better than `priority`.
-    #[inline]
+    #[inline(always)]
     pub fn is_best(&self, priority: u8) -> bool {
-        self.best_ready().is_none_or(|best| priority >= best)
+        // Without the number of the best: that would take a search for the highest bit, which is long without Zbb.
+        let (core, word) = (self.this(), usize::from(priority) / 64);
+        core.ready_words[word & 3] >> (priority % 64) >> 1 == 0 && core.ready_summary >> word >> 1 == 0
     }
 }
 
@@ -175,7 +177,7 @@ fn switch_to_idle(k: &mut Kernel) {
 }
 
 fn choose(k: &mut Kernel) {
-    let best = k.best_ready().and_then(|priority| k.this().queues[usize::from(priority)].head);
+    let best = k.best_ready().and_then(|priority| k.ready_queue(k.core, priority).head);
     match best {
         Some(thread) => switch_to(k, thread),
         None => switch_to_idle(k),

@@ -61,8 +61,9 @@ pub struct ReadyQueue {
     pub tail: Option<Ref<Tcb>>,
 }
 
-/// What a core has of its own.
+/// What a core has of its own; its ready queues are in [`Kernel::queues`]. Its size is a power of two, so that finding it is a shift.
 #[derive(Debug)]
+#[repr(C, align(128))]
 pub struct Core {
     /// The thread that runs, or that entered the kernel.
     pub current: Option<Ref<Tcb>>,
@@ -76,9 +77,9 @@ pub struct Core {
     pub ready_summary: u64,
     /// Bit *p* % 64 of word *p* / 64 is set when queue *p* is not empty.
     pub ready_words: [u64; NUM_PRIORITIES / 64],
-    /// Ready threads by priority.
-    pub queues: [ReadyQueue; NUM_PRIORITIES],
 }
+
+const _: () = assert!(size_of::<Core>() == 128);
 
 impl Core {
     const fn new() -> Self {
@@ -89,29 +90,31 @@ impl Core {
             loaded: None,
             ready_summary: 0,
             ready_words: [0; NUM_PRIORITIES / 64],
-            queues: [ReadyQueue { head: None, tail: None }; NUM_PRIORITIES],
         }
     }
 }
 
-/// The kernel: all its globals, and the token that opens kernel objects.
+/// The kernel: all its globals, and the token that opens kernel objects. What the fast path reads comes first.
+#[repr(C)]
 pub struct Kernel {
     /// The architecture.
     pub arch: Current,
     /// The core that executes the kernel now.
     pub core: usize,
-    /// Per core.
-    pub cores: [Core; MAX_NUM_NODES],
     /// Cores to interrupt on the way out (bit = core).
     pub reschedule: usize,
     /// Configuration of this image.
     pub config: Config,
+    /// Per core.
+    pub cores: [Core; MAX_NUM_NODES],
+    /// ASID pools by number.
+    pub asid_pools: [Option<Ref<AsidPool>>; ASID_POOLS],
+    /// Ready threads by core and priority.
+    pub queues: [[ReadyQueue; NUM_PRIORITIES]; MAX_NUM_NODES],
     /// State of each interrupt.
     pub irqs: [IrqState; IRQS],
     /// Slots with the notification of each interrupt; the kernel's own object.
     pub irq_slots: Option<Ref<Cte>>,
-    /// ASID pools by number.
-    pub asid_pools: [Option<Ref<AsidPool>>; ASID_POOLS],
     /// Work units since the last look at pending interrupts.
     pub work_units: usize,
     /// Receivers of user interrupts by number.
@@ -143,6 +146,7 @@ impl Kernel {
             cores: [const { Core::new() }; MAX_NUM_NODES],
             reschedule: 0,
             config: Config::DEFAULT,
+            queues: [[ReadyQueue { head: None, tail: None }; NUM_PRIORITIES]; MAX_NUM_NODES],
             irqs: [IrqState::Inactive; IRQS],
             irq_slots: None,
             asid_pools: [None; ASID_POOLS],

@@ -106,7 +106,7 @@ fn dump(k: &mut Kernel) {
         let words = state.ready_words;
         print(k, format_args!("core {core}: runs '{text}'\n"));
         for priority in (0..=255u8).rev().filter(|&p| words[usize::from(p) / 64] >> (p % 64) & 1 != 0) {
-            let mut next = k.cores[core].queues[usize::from(priority)].head;
+            let mut next = k.queues[core][usize::from(priority)].head;
             while let Some(thread) = next {
                 let tcb = k.get(thread);
                 let (name, state, pc) = (Name(tcb.name), tcb.state, tcb.context.x[PC]);

@@ -129,11 +129,20 @@ impl Kernel {
         }
     }
 
-    /// Takes the first thread out of a queue.
+    /// Takes the first thread out of a queue; an empty queue becomes idle.
     #[inline]
     pub fn queue_pop<T: Queued>(&mut self, object: Ref<T>) -> Option<Ref<Tcb>> {
         let thread = self.get_mut(object).queue().head()?;
-        self.queue_remove(object, thread);
+        let tcb = self.get_mut(thread);
+        let next = tcb.queue_next.take();
+        tcb.blocked_on = 0;
+        match next {
+            Some(next) => {
+                self.get_mut(next).queue_prev = None;
+                self.get_mut(object).queue().set_head(Some(next));
+            }
+            None => *self.get_mut(object).queue() = Queue::default(),
+        }
         Some(thread)
     }
 }

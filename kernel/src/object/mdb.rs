@@ -76,9 +76,7 @@ fn inside(outer: Cap, inner: Cap) -> bool {
     let (Some((outer, outer_bits)), Some((inner, inner_bits))) = (outer.region(), inner.region()) else { return false };
     // Physical addresses: kernel addresses of devices wrap.
     let (outer, inner) = (outer.paddr().0, inner.paddr().0);
-    outer <= inner
-        && inner - outer <= (1 << outer_bits) - 1
-        && inner - outer + ((1 << inner_bits) - 1) < 1 << outer_bits
+    outer <= inner && inner - outer + ((1 << inner_bits) - 1) < 1 << outer_bits
 }
 
 /// Whether `b` lies in the region of `a` (seL4 `sameRegionAs`).

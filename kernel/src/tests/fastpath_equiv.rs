@@ -201,7 +201,7 @@ impl Pair {
     fn state(&self) -> String {
         let k = &self.w.k;
         let faults = self.threads.iter().map(|thread| format!("{:?}", k.get(thread.tcb).fault)).collect::<String>();
-        format!("{:?} {:?} {} {faults}", k.this(), k.arch.space, k.reschedule)
+        format!("{:?} {:?} {:?} {} {faults}", k.this(), k.queues[0], k.arch.space, k.reschedule)
     }
 
     /// All memory that is in use. Faults are blank: the padding of an enumeration is not part of its value.

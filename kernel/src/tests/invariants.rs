@@ -107,7 +107,7 @@ fn check_core(k: &Kernel, core: usize, ready: &mut HashSet<u64>) {
     assert!(!k.get(current).queued, "the current thread is in a queue");
     assert_eq!(usize::from(k.get(current).core), core);
     for priority in 0..256usize {
-        let queue = state.queues[priority];
+        let queue = k.queues[core][priority];
         let bit = state.ready_words[priority / 64] >> (priority % 64) & 1 != 0;
         assert_eq!(bit, queue.head.is_some(), "bit of priority {priority}");
         let (mut last, mut next) = (None, queue.head);

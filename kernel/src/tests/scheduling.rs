@@ -131,6 +131,5 @@ fn restarted_waiters_are_put_at_the_head() {
     w.delete(endpoint);
     // Each was put at the head of the queue: the last runs first, behind the caller that goes on.
     assert!(waiters.iter().all(|&thread| w.state(thread) == Restart));
-    let core = w.k.this();
-    assert_eq!(core.queues[255].head, Some(waiters[2].tcb));
+    assert_eq!(w.k.queues[0][255].head, Some(waiters[2].tcb));
 }

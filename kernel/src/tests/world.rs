@@ -12,9 +12,9 @@ use abi::{object, syscall};
 
 use super::invariants;
 use crate::api::syscall::{handle_fault, handle_interrupt, handle_syscall};
+use crate::arch::Interrupt;
 use crate::arch::host::{ARENA, Effect, Host};
 use crate::arch::register::{A0, A1, A2, A7, PC};
-use crate::arch::Interrupt;
 use crate::mem::{Buffer, Paddr, Ref};
 use crate::object::cap::{Cap, CapObject, Cte, FrameSize, VmRights};
 use crate::object::mdb::Mdb;

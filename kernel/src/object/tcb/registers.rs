@@ -32,8 +32,8 @@ pub fn decode_read(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -> Result<A
     let buffer = thread::buffer(k, call.caller, true);
     let length = if buffer.is_some() { count as usize } else { (count as usize).min(REGISTERS) };
     let mut words = [0; REGISTERS];
-    for index in 0..length {
-        let value = k.get(tcb).context.x[usize::from(X[index])];
+    for (index, &register) in X.iter().enumerate().take(length) {
+        let value = k.get(tcb).context.x[usize::from(register)];
         match (words.get_mut(index), buffer) {
             (Some(word), _) => *word = value,
             (None, Some(buffer)) => k.set_buffer_word(buffer, ipc_buffer::MESSAGE + index, value),
@@ -54,9 +54,9 @@ pub fn decode_write(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -> Result<
         return Err(Refusal::IllegalOperation.into());
     }
     call.commit(k);
-    for index in 0..(count as usize).min(COUNT) {
+    for (index, &register) in X.iter().enumerate().take(count as usize) {
         let value = call.word(k, 2 + index);
-        k.get_mut(tcb).context.x[usize::from(X[index])] = value;
+        k.get_mut(tcb).context.x[usize::from(register)] = value;
     }
     let context = &mut k.get_mut(tcb).context;
     context.next_pc = context.x[PC];
