@@ -64,7 +64,7 @@ pub struct LoadGenConfig {
     pub connections: Vec<u32>,
     /// Measured requests of a phase: this many times the number of connections.
     pub requests: u32,
-    /// Requests before the measured ones, counted in the same way.
+    /// Replies that every connection has before anything is measured.
     pub warmup: u32,
     /// Bytes of a request, and of its reply.
     pub size: u32,

@@ -189,7 +189,7 @@ impl Flow for DatagramFlow {
                 true
             }
             State::Ready { at } if now >= at && tally.work_left() => {
-                tally.start(now);
+                tally.start();
                 self.expected = self.send(host, config, self.requests);
                 self.requests += 1;
                 self.state = State::Waiting { started: now, deadline: now + config.timeout };

@@ -30,13 +30,16 @@ impl Phase {
             }
         };
         let flows = (0..count as usize).map(&mut flow).collect();
-        Self { flows, tally: Tally::new(config, count) }
+        Self { flows, tally: Tally::new(u64::from(config.requests) * u64::from(count)) }
     }
 
     /// Does what can be done at `now`. Returns true if the stack has to run again.
     pub(super) fn step(&mut self, host: &mut Host, config: &LoadGenConfig, now: SimTime) -> bool {
         if self.flows.iter().all(|flow| flow.ready()) {
             self.tally.release(now);
+        }
+        if self.flows.iter().all(|flow| flow.done() || flow.answered() >= u64::from(config.warmup)) {
+            self.tally.measure(now);
         }
         let mut again = false;
         for flow in &mut self.flows {

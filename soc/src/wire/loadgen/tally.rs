@@ -1,23 +1,33 @@
 //! The count of a phase: its budget of requests, the measured window and what went wrong.
 //!
-//! The budget is (warm-up + measured) x connections. Whoever is ready takes the next request, so all connections stay busy to the
-//! end and no slow one stretches the tail. Replies are counted in order of arrival: the measured window opens with the last
-//! warm-up reply and closes with the last reply of all.
+//! ```text
+//!   opening ──all flows ready──▶ warming ──each flow has `warmup` replies──▶ measuring ──`requests` x flows have ended──▶ closing
+//! ```
+//!
+//! While measuring, the requests are one budget: whoever is ready takes the next, so all flows stay busy to the end and no slow one
+//! stretches the tail. What was under way when measuring began belongs to the budget. Replies are counted in order of arrival: the window
+//! opens with the last warm-up reply and closes with the last reply of all.
 
-use super::config::LoadGenConfig;
 use super::report::PhaseReport;
 use crate::time::SimTime;
 
-/// The running count of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Opening,
+    Warming,
+    Measuring { since: SimTime },
+}
+
+/// The running count.
 pub(super) struct Tally {
-    warmup: u64,
+    stage: Stage,
+    /// When work began.
+    released: SimTime,
+    /// Requests to measure.
     budget: u64,
-    started: u64,
-    /// Requests that came to an end: answered, right or wrong, or lost.
+    /// Requests that came to an end in the window: answered, right or wrong, or lost.
     ended: u64,
-    /// When work began: all flows were ready. Not before.
-    released: Option<SimTime>,
-    window_start: Option<SimTime>,
+    under_way: u64,
     window_end: SimTime,
     samples: Vec<u64>,
     errors: u64,
@@ -25,17 +35,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// The count for `connections` flows, not yet released.
-    pub(super) fn new(config: &LoadGenConfig, connections: u32) -> Self {
-        let warmup = u64::from(config.warmup) * u64::from(connections);
-        let budget = warmup + u64::from(config.requests) * u64::from(connections);
+    /// A count that will measure `budget` requests.
+    pub(super) fn new(budget: u64) -> Self {
         Self {
-            warmup,
+            stage: Stage::Opening,
+            released: SimTime::ZERO,
             budget,
-            started: 0,
             ended: 0,
-            released: None,
-            window_start: None,
+            under_way: 0,
             window_end: SimTime::ZERO,
             samples: Vec::new(),
             errors: 0,
@@ -43,44 +50,56 @@ impl Tally {
         }
     }
 
-    /// Lets work begin.
+    /// All flows are ready: work may begin.
     pub(super) fn release(&mut self, now: SimTime) {
-        self.released.get_or_insert(now);
+        if self.stage == Stage::Opening {
+            self.stage = Stage::Warming;
+            self.released = now;
+        }
+    }
+
+    /// All flows are warm: the window opens.
+    pub(super) fn measure(&mut self, now: SimTime) {
+        if self.stage == Stage::Warming {
+            self.stage = Stage::Measuring { since: now };
+        }
     }
 
     /// When work began, or zero before.
     pub(super) fn released_at(&self) -> SimTime {
-        self.released.unwrap_or_default()
+        self.released
     }
 
     /// A request may be started.
     pub(super) fn work_left(&self) -> bool {
-        self.released.is_some() && !self.exhausted()
+        match self.stage {
+            Stage::Opening => false,
+            Stage::Warming => true,
+            Stage::Measuring { .. } => self.ended + self.under_way < self.budget,
+        }
     }
 
     /// No request is left to be started.
     pub(super) fn exhausted(&self) -> bool {
-        self.started == self.budget
+        matches!(self.stage, Stage::Measuring { .. }) && !self.work_left()
     }
 
     /// A request starts; [`Self::work_left`] held.
-    pub(super) fn start(&mut self, now: SimTime) {
-        self.started += 1;
-        if self.warmup == 0 {
-            self.window_start.get_or_insert(now);
-        }
+    pub(super) fn start(&mut self) {
+        self.under_way += 1;
     }
 
     /// A request that started at `started` is answered.
     pub(super) fn finished(&mut self, now: SimTime, started: SimTime, right: bool) {
         self.errors += u64::from(!right);
-        if self.ended >= self.warmup {
+        self.under_way -= 1;
+        if let Stage::Measuring { .. } = self.stage {
+            self.ended += 1;
             self.window_end = now;
             if right {
                 self.samples.push((now - started).as_ps());
             }
         }
-        self.end(1, now);
     }
 
     /// A connection attempt was refused and will be repeated.
@@ -88,23 +107,19 @@ impl Tally {
         self.refused += 1;
     }
 
-    /// A connection broke with `lost` requests under way.
+    /// Something broke that cost the `lost` requests under way on it.
     pub(super) fn broken(&mut self, lost: u64) {
         self.errors += lost.max(1);
-        self.ended += lost;
-    }
-
-    fn end(&mut self, count: u64, now: SimTime) {
-        self.ended += count;
-        if self.ended >= self.warmup {
-            self.window_start.get_or_insert(now);
+        self.under_way -= lost;
+        if let Stage::Measuring { .. } = self.stage {
+            self.ended += lost;
         }
     }
 
     /// What came out, with the number of connections.
     pub(super) fn report(self, connections: u32) -> PhaseReport {
-        let elapsed = match self.window_start {
-            Some(start) if self.window_end > start => self.window_end - start,
+        let elapsed = match self.stage {
+            Stage::Measuring { since } if self.window_end > since => self.window_end - since,
             _ => SimTime::ZERO,
         };
         let mut report =

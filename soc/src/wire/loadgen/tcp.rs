@@ -305,7 +305,7 @@ impl TcpConnection {
             self.received += taken.unwrap_or(0) as u64;
             any = true;
             if self.received.is_multiple_of(u64::from(config.size)) {
-                tally.start(now);
+                tally.start();
                 tally.finished(now, self.message_start, !self.message_wrong);
                 self.message_wrong = false;
                 self.answered += 1;
@@ -334,7 +334,7 @@ impl TcpConnection {
             if !room {
                 break;
             }
-            tally.start(now);
+            tally.start();
             let mut unsent = vec![0; config.size as usize];
             request_content(config.seed, self.phase, self.index, self.requests, &mut unsent);
             let expected = match config.operation {
