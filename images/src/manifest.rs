@@ -1,7 +1,7 @@
 //! Manifests: what they may say, and reading them.
 //!
 //! A manifest is read in two steps. The text becomes the types below (unknown keys and wrong types are refused there), then
-//! [`crate::check`] asks whether the system makes sense. Overrides change values between the two, so they are checked like the file.
+//! `check.rs` asks whether the system makes sense. Overrides change values between the two, so they are checked like the file.
 
 use crate::check;
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! What happens around `main`: start, heap, console, panic, exit.
 //!
 //! The root task enters every thread at `_start` with a0 = address of the environment, a1 = index of the thread, sp = end of its
-//! stack, tp = its IPC buffer. [`crate::program!`] makes that entry and hands over to [`start::program`]; [`crate::root_task!`] is
+//! stack, tp = its IPC buffer. [`crate::program!`] makes that entry and hands over to `start::program`; [`crate::root_task!`] is
 //! its counterpart for the one program that the kernel itself starts, with a0 = BootInfo and nothing else.
 
 pub mod console;

@@ -160,7 +160,7 @@ mod guest {
     /// Reads the environment and sets up the heap.
     ///
     /// # Safety
-    /// As [`program`], thread 0 only.
+    /// As `program`, thread 0 only.
     unsafe fn initialise(tree: usize) {
         // SAFETY: the caller vouches for the tree; the second word of its header is its total size, big endian (device tree
         // specification 0.4, 5.2).
