@@ -49,16 +49,24 @@ impl Symbols {
         }
     }
 
-    /// `function+0xoffset` of `pc` in `program`.
-    pub fn function(&self, program: &str, pc: u64) -> Option<String> {
+    /// Offset and name of the function at `pc` in `program`.
+    fn find(&self, program: &str, pc: u64) -> Option<(u64, &str)> {
         let (start, (size, name)) = self.programs.get(program)?.range(..=pc).next_back()?;
         let offset = pc - start;
-        (*size == 0 || offset <= *size).then(|| format!("{name}+{offset:#x}"))
+        (*size == 0 || offset <= *size).then_some((offset, name))
     }
 
-    /// The first program, by name, with a function at `pc`: for addresses whose program is not known.
+    /// `function+0xoffset` of `pc` in `program`.
+    pub fn function(&self, program: &str, pc: u64) -> Option<String> {
+        self.find(program, pc).map(|(offset, name)| format!("{name}+{offset:#x}"))
+    }
+
+    /// The function at `pc` of the program where one starts nearest below: for addresses whose program is not known. (A label
+    /// without size, as assembly code has them, reaches up to the next symbol, and the last one to the end of memory.)
     pub fn anywhere(&self, pc: u64) -> Option<String> {
-        self.programs.keys().find_map(|program| Some(format!("{} ({program})", self.function(program, pc)?)))
+        let found = self.programs.keys().filter_map(|program| Some((program, self.find(program, pc)?)));
+        let (program, (offset, name)) = found.min_by_key(|(_, (offset, _))| *offset)?;
+        Some(format!("{name}+{offset:#x} ({program})"))
     }
 
     /// `text` with every backtrace markup replaced by a line part `  #N 0xPC function+0xoff (PROGRAM)`.
