@@ -42,6 +42,12 @@ impl<T> Once<T> {
     }
 }
 
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
