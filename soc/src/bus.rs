@@ -35,9 +35,15 @@ impl Lines {
         *bits = new;
     }
 
-    /// True once after any change.
-    pub fn take_changed(&mut self) -> bool {
-        core::mem::take(&mut self.changed)
+    /// True after any change that waiting harts have not been told of.
+    #[inline]
+    pub fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Waiting harts have been told.
+    pub fn clear_changed(&mut self) {
+        self.changed = false;
     }
 }
 

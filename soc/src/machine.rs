@@ -258,7 +258,11 @@ impl Core {
             let until = second.saturating_add(slack).min(event.unwrap_or(u64::MAX)).min(self.max_cycles);
             self.bus.order_limit = until;
             self.slice(timing, first, until);
-            self.wake(timing);
+            // What this hart did to others happened at its own time.
+            let now = self.harts[first].clock;
+            if self.bus.lines.changed() {
+                self.wake_at(timing, now);
+            }
         }
     }
 
@@ -298,16 +302,9 @@ impl Core {
         }
     }
 
-    fn wake<T: Timing>(&mut self, timing: &mut T) {
-        if self.bus.lines.take_changed() {
-            let now = self.now();
-            self.wake_at(timing, now);
-        }
-    }
-
     /// Ends `wfi` on all harts whose lines say so, at cycle `now`.
     fn wake_at<T: Timing>(&mut self, timing: &mut T, now: u64) {
-        self.bus.lines.take_changed();
+        self.bus.lines.clear_changed();
         for hart in &mut self.harts {
             if hart.waiting && !hart.stuck && hart.wakes(self.bus.lines.of(hart.id)) {
                 hart.waiting = false;

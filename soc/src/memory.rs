@@ -106,6 +106,7 @@ impl Memory {
         }
         if self.log_dma {
             self.dma_log.push((offset, data.len() as u64));
+            self.attention = true;
         }
         true
     }

@@ -9,7 +9,7 @@ use super::decode::decode;
 use super::insn::{Insn, Op};
 use crate::board::RAM_BASE;
 use crate::memory::{Memory, PAGE_BYTES};
-use crate::timing::pipeline::{Tail, schedule, sources};
+use crate::timing::pipeline::{Reach, Tail, schedule, sources};
 
 /// Instructions per block at most.
 const MAX_BLOCK: usize = 64;
@@ -36,6 +36,7 @@ pub(crate) struct Block {
     pub bytes: u64,
     /// A result that is late for the block behind.
     pub tail: Tail,
+    pub reach: Reach,
 }
 
 impl Block {
@@ -157,6 +158,7 @@ impl BlockCache {
             Tail::default()
         };
         let head = insns[0];
+        let reach = Reach::of(&insns);
         Block {
             split_head: head.len == 4 && start % 4 == 2,
             head: sources(&head),
@@ -168,6 +170,7 @@ impl BlockCache {
             next: NONE,
             taken: NONE,
             tail,
+            reach,
         }
     }
 

@@ -302,7 +302,8 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 match result {
                     Ok(stored) => {
                         set!(u64::from(!stored));
-                        hart.yields |= !stored;
+                        // In timed mode harts are ordered at every block anyway.
+                        hart.yields |= !stored && !T::TIMED;
                     }
                     Err(stop) => stop!(stop),
                 }

@@ -8,6 +8,8 @@
 pub const LOAD_BUBBLES: u64 = 1;
 /// Bubbles before a dependent of `lb lbu lh lhu`, `sc` (M1; S: fastLoadByte = false).
 pub const NARROW_LOAD_BUBBLES: u64 = 2;
+/// Bubbles before a dependent of an AMO with `aq` or `rl` (M1: 4 cycles for the AMO and its use).
+pub const ORDERED_AMO_BUBBLES: u64 = 2;
 /// Bubbles before a dependent of a CSR read (M1).
 pub const CSR_READ_BUBBLES: u64 = 2;
 /// A memory access that is replayed behind a pending store or read-modify-write (M1).
@@ -16,6 +18,8 @@ pub const REPLAY: u64 = 5;
 pub const STORE_LOAD_WINDOW: usize = 2;
 /// A load or AMO this many instructions or fewer behind an unordered AMO is replayed (M1: gaps 0 to 2; 3 assumed).
 pub const AMO_WINDOW: usize = 4;
+/// A `fence` right behind a memory access, beyond its issue cycle; one less for each instruction between (M1).
+pub const FENCE_BEHIND_ACCESS: u64 = 2;
 
 /// CSR write that flushes the pipeline, beyond its issue cycle (M1; S: CSR.scala, all but 0x?40 to 0x?43).
 pub const CSR_FLUSH: u64 = 4;

@@ -15,10 +15,48 @@ pub struct Tail {
     pub bubbles: u8,
 }
 
+/// Distances, in instructions, over which memory accesses of neighbouring blocks meet. [`FAR`]: there is none in the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// From the start to the first load or AMO.
+    pub first_access: u8,
+    /// From the last unordered AMO to the end.
+    pub behind_amo: u8,
+    /// From the last memory access to the end.
+    pub behind_access: u8,
+    /// Instructions in the block.
+    pub length: u8,
+    /// The block starts with a `fence`.
+    pub fence: bool,
+}
+
+/// Too far to matter.
+pub const FAR: u8 = u8::MAX;
+
+impl Reach {
+    /// Of a decoded block.
+    pub(crate) fn of(insns: &[Insn]) -> Self {
+        let insns = match insns.split_last() {
+            Some((last, rest)) if last.op == Op::End => rest,
+            _ => insns,
+        };
+        let access = |insn: &Insn| insn.op.is_load() || insn.op.is_amo() || insn.op.is_store();
+        let distance = |found: Option<usize>| found.map_or(FAR, |distance| distance as u8);
+        Self {
+            first_access: distance(insns.iter().position(|insn| insn.op.is_load() || insn.op.is_amo())),
+            behind_amo: distance(insns.iter().rev().position(|insn| insn.op.is_amo() && !insn.ordered)),
+            behind_access: distance(insns.iter().rev().position(access)),
+            length: insns.len() as u8,
+            fence: insns.first().is_some_and(|insn| insn.op == Op::Fence),
+        }
+    }
+}
+
 /// Bubbles that an instruction needing the result right behind `insn` meets.
 fn late_result(insn: &Insn) -> u64 {
     match insn.op {
         op if op.is_narrow_load() => params::NARROW_LOAD_BUBBLES,
+        op if op.is_amo() && insn.ordered => params::ORDERED_AMO_BUBBLES,
         op if op.is_load() || op.is_amo() => params::LOAD_BUBBLES,
         Op::LrW | Op::LrD => params::LOAD_BUBBLES,
         Op::ScW | Op::ScD => params::NARROW_LOAD_BUBBLES,

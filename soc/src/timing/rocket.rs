@@ -6,7 +6,7 @@
 //! Transactions on one line follow each other; otherwise hub and memory are taken as wide enough.
 
 use super::cache::{Cache, State};
-use super::pipeline::Tail;
+use super::pipeline::{FAR, Tail};
 use super::predictor::Predictor;
 use super::translation::{PteCache, TlbModel};
 use super::{Indirect, Path, Timing, Touch, params};
@@ -26,6 +26,9 @@ struct Model {
     /// Line of the last fetch: straight code in it needs no look-up.
     fetch_line: u64,
     tail: Tail,
+    /// Instructions since the last unordered AMO, and since the last memory access.
+    behind_amo: u8,
+    behind_access: u8,
     /// Cycle at which the slot for uncached accesses is free.
     io_free: u64,
     /// The latest hub transaction: line, and when it is over.
@@ -51,6 +54,8 @@ impl Rocket {
             pte_cache: PteCache::default(),
             fetch_line: u64::MAX,
             tail: Tail::default(),
+            behind_amo: FAR,
+            behind_access: FAR,
             io_free: 0,
             transaction: (u64::MAX, 0),
             statistics: HartStatistics::default(),
@@ -157,6 +162,16 @@ impl Timing for Rocket {
             cost += u64::from(model.tail.bubbles);
         }
         model.tail = block.tail;
+        let reach = &block.reach;
+        if usize::from(reach.first_access) + usize::from(model.behind_amo) < params::AMO_WINDOW {
+            cost += params::REPLAY;
+        }
+        if reach.fence {
+            cost += params::FENCE_BEHIND_ACCESS.saturating_sub(model.behind_access.into());
+        }
+        let advance = |old: u8, new: u8| if new == FAR { old.saturating_add(reach.length) } else { new };
+        model.behind_amo = advance(model.behind_amo, reach.behind_amo);
+        model.behind_access = advance(model.behind_access, reach.behind_access);
         let (first, last) = (block.physical / LINE_BYTES, (block.physical + block.bytes - 1) / LINE_BYTES);
         if first != model.fetch_line || last != first {
             cost += self.fetch(hart, first, last);
@@ -296,7 +311,8 @@ impl Timing for Rocket {
         let wait = model.io_free.saturating_sub(now);
         let total = device_read_cycles(path, latency);
         model.io_free = now + wait + total;
-        wait + total - 1
+        // The issue cycle and the bubble before a dependent are in the static cost.
+        wait + total - 1 - params::LOAD_BUBBLES
     }
 
     fn device_write(&mut self, hart: usize, now: u64, _path: Path, latency: u64) -> u64 {
@@ -407,9 +423,9 @@ mod tests {
     #[test]
     fn uncached_accesses() {
         let mut r = Rocket::new(1, 30, 20);
-        assert_eq!(r.device_read(0, 0, Path::Control, 1) + 1, 9);
-        assert_eq!(r.device_read(0, 100, Path::Plic, 1) + 1, 10);
-        assert_eq!(r.device_read(0, 200, Path::Axi, 10) + 1, 20);
+        assert_eq!(r.device_read(0, 0, Path::Control, 1) + 2, 9);
+        assert_eq!(r.device_read(0, 100, Path::Plic, 1) + 2, 10);
+        assert_eq!(r.device_read(0, 200, Path::Axi, 10) + 2, 20);
         assert_eq!(r.device_write(0, 300, Path::Axi, 10), 0, "a write does not wait for its answer");
         assert_eq!(r.device_write(0, 301, Path::Axi, 10), 15, "the next one waits for the slot");
     }
