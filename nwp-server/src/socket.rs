@@ -239,10 +239,10 @@ impl Sockets {
 
 /// The side of the clients.
 impl Sockets {
-    /// Opens `port` for `owner`. Errors: [`Error::PortInUse`], [`Error::NoSocket`].
+    /// Opens `port` for `owner`, or finds the listener that `owner` has there. Errors: [`Error::PortInUse`], [`Error::NoSocket`].
     pub fn listen(&mut self, owner: ClientId, port: u16, backlog: u16) -> Result<SocketId, Error> {
-        if self.listeners.iter().filter_map(|id| self.listener(*id)).any(|other| other.port == port) {
-            return Err(Error::PortInUse);
+        if let Some(id) = self.listeners.iter().find(|id| self.listener(**id).is_some_and(|other| other.port == port)) {
+            return if self.table[id].owner == owner { Ok(*id) } else { Err(Error::PortInUse) };
         }
         let id = self.new_id()?;
         let slot = self.listen_on(port, id).ok_or(Error::NoSocket)?;

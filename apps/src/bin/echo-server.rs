@@ -10,12 +10,9 @@
 
 #[cfg(target_os = "none")]
 mod program {
-    use core::sync::atomic::{AtomicU32, Ordering};
-
     use libipc::executor::Spawner;
     use libipc::port::GuestPort;
     use libipc::{Client, Executor};
-    use nwp_api::proto::SocketId;
     use nwp_api::{Failure, conn, sync};
     use userlib::env::Transport;
     use userlib::{Env, println};
@@ -25,9 +22,6 @@ mod program {
     /// Bytes answered at a time; what comes in one segment is more only in bulk transfers.
     const CHUNK: usize = 1024;
     const REPLY_XOR: u8 = 0x5A;
-
-    /// The listener that thread 0 has opened; 0 before. The server's ids start at 1.
-    static LISTENER: AtomicU32 = AtomicU32::new(0);
 
     fn main(env: &'static Env, thread: usize) {
         let Some(channel) = env.channel("net") else { panic!("the manifest has no channel \"net\"") };
@@ -109,18 +103,12 @@ mod program {
     fn serve_thread(env: &Env, thread: usize) -> Result<(), Failure> {
         let client = client(env, thread);
         let network = sync::Network::new(&client);
+        let (port, backlog) = address(env);
+        // All threads open the same port, and so share one listener.
+        let listener = network.listen(port, backlog)?;
         if thread == 0 {
-            let (port, backlog) = address(env);
-            let listener = network.listen(port, backlog)?;
             println!("{}: port {port}, {} threads", env.name(), env.threads());
-            LISTENER.store(listener.id().0, Ordering::Release);
         }
-        let listener = loop {
-            match LISTENER.load(Ordering::Acquire) {
-                0 => userlib::syscall::yield_now(),
-                id => break network.listener(SocketId(id)),
-            }
-        };
         loop {
             // A connection that has failed is closed by now; the thread takes the next.
             let _ = echo_blocking(listener.accept()?);

@@ -72,17 +72,13 @@ impl<'c> Network<'c> {
         Self { client }
     }
 
-    /// Opens TCP port `port`; up to `backlog` connections wait there to be accepted.
+    /// Opens TCP port `port`; up to `backlog` connections wait there to be accepted. If this program has opened the port before, this is the same
+    /// listener, with its first backlog: so threads that share a channel share a port.
     pub async fn listen(&self, port: u16, backlog: u16) -> Result<Listener<'c>, Failure> {
         match self.ask(Request::Listen { port, backlog }).await? {
-            Reply::Listening(id) => Ok(self.listener(id)),
+            Reply::Listening(id) => Ok(Listener { network: *self, id }),
             _ => Err(Failure::BadReply),
         }
-    }
-
-    /// A listener that another thread of this program has opened over the same channel ([`Listener::id`]).
-    pub fn listener(&self, id: SocketId) -> Listener<'c> {
-        Listener { network: *self, id }
     }
 
     /// One request and its reply.
@@ -111,12 +107,12 @@ impl<'c> Listener<'c> {
         }
     }
 
-    /// Names the listener for [`Network::listener`].
+    /// Names the listener in the server's protocol.
     pub fn id(&self) -> SocketId {
         self.id
     }
 
-    /// Closes the port; connections that nobody has accepted are reset.
+    /// Closes the port, for all who share it; connections that nobody has accepted are reset.
     pub async fn close(self) -> Result<(), Failure> {
         self.network.ask(Request::Close { socket: self.id }).await.map(drop)
     }

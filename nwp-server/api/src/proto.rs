@@ -43,7 +43,7 @@ pub struct Peer {
 /// What a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Open a TCP port.
+    /// Open a TCP port. For one that the client has open already the answer is the same listener, its backlog unchanged.
     Listen {
         /// The port; not 0.
         port: u16,
@@ -121,7 +121,7 @@ pub enum Error {
     WrongKind = 6,
     /// The caller's behaviour: the same operation already waits on this socket.
     Busy = 7,
-    /// Somebody listens on the port.
+    /// Another client listens on the port.
     PortInUse = 8,
     /// The server has no socket left, or the caller has used its share.
     NoSocket = 9,

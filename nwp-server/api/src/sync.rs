@@ -11,7 +11,7 @@ use core::task::{Context, Poll, Waker};
 use libipc::Client;
 
 use crate::conn::{self, Failure};
-use crate::proto::{Peer, SocketId};
+use crate::proto::Peer;
 
 /// The result of a future that waits for nothing.
 fn at_once<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -35,11 +35,6 @@ impl<'c> Network<'c> {
     pub fn listen(&self, port: u16, backlog: u16) -> Result<Listener<'c>, Failure> {
         at_once(self.0.listen(port, backlog)).map(Listener)
     }
-
-    /// As [`conn::Network::listener`].
-    pub fn listener(&self, id: SocketId) -> Listener<'c> {
-        Listener(self.0.listener(id))
-    }
 }
 
 /// As [`conn::Listener`].
@@ -49,11 +44,6 @@ impl<'c> Listener<'c> {
     /// As [`conn::Listener::accept`].
     pub fn accept(&self) -> Result<Conn<'c>, Failure> {
         at_once(self.0.accept()).map(Conn)
-    }
-
-    /// As [`conn::Listener::id`].
-    pub fn id(&self) -> SocketId {
-        self.0.id()
     }
 
     /// As [`conn::Listener::close`].

@@ -203,11 +203,30 @@ fn a_dropped_connection_is_closed() {
 }
 
 #[test]
+fn a_client_shares_a_port_with_itself_and_with_nobody_else() {
+    World::run(2, limits(8, 8), async |world| {
+        let own = Network::new(&world.clients[0]);
+        let first = own.listen(7, 4).await.unwrap();
+        let second = own.listen(7, 1).await.unwrap();
+        assert_eq!(first.id(), second.id());
+        let other = Network::new(&world.clients[1]);
+        assert_eq!(other.listen(7, 4).await.err(), Some(Failure::Server(Error::PortInUse)));
+        // Two wait, as two threads would; each gets one connection.
+        let (accepted, _) = both(both(first.accept(), second.accept()), async {
+            world.connect(7).await.unwrap();
+            world.connect(7).await.unwrap();
+        })
+        .await;
+        let (one, two) = (accepted.0.unwrap(), accepted.1.unwrap());
+        assert_ne!(one.peer().port, two.peer().port);
+    });
+}
+
+#[test]
 fn closing_a_listener_frees_the_port_and_resets_who_waits() {
     World::run(1, limits(8, 8), async |world| {
         let network = Network::new(&world.clients[0]);
         let listener = network.listen(7, 4).await.unwrap();
-        assert_eq!(network.listen(7, 4).await.err(), Some(Failure::Server(Error::PortInUse)));
         let waiting = world.connect(7).await.unwrap();
         listener.close().await.unwrap();
         world.wait_for(|peer| (peer.socket(waiting).state() == State::Closed).then_some(())).await;
