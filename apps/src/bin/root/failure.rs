@@ -1,5 +1,6 @@
 //! Why the system could not be built.
 
+use alloc::boxed::Box;
 use core::fmt;
 use userlib::cap;
 use userlib::tree::Malformed;
@@ -24,13 +25,13 @@ pub enum Failure {
     /// No untyped memory of 2^n bytes is left.
     Memory(usize),
     /// A step for this program or channel.
-    For(&'static str, &'static Failure),
+    For(&'static str, Box<Failure>),
 }
 
 impl Failure {
     /// Says for which program or channel.
     pub fn of(self, name: &'static str) -> Self {
-        Self::For(name, alloc::boxed::Box::leak(alloc::boxed::Box::new(self)))
+        Self::For(name, Box::new(self))
     }
 }
 
