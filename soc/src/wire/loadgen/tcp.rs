@@ -66,7 +66,7 @@ pub(super) struct TcpConnection {
     sent: u64,
     /// Bytes of the guest's stream seen so far ([`Operation::Write`]).
     received: u64,
-    /// Arrival of the message before the one under way ([`Operation::Write`]).
+    /// Arrival of the message before the one under way, or the begin of work ([`Operation::Write`]).
     message_start: SimTime,
     message_wrong: bool,
 }
@@ -214,7 +214,10 @@ impl TcpConnection {
 
     fn talk(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
-        self.message_start = self.message_start.max(tally.released_at());
+        if self.message_start < tally.released_at() {
+            self.message_start = tally.released_at();
+            self.deadline = self.message_start + config.timeout;
+        }
         let received = match config.operation {
             Operation::Call => self.take_replies(socket, config, tally, now),
             Operation::Read => self.take_acknowledgements(socket, config, tally, now),
@@ -231,7 +234,8 @@ impl TcpConnection {
         started || sent || received == Ok(true)
     }
 
-    /// [`Operation::Call`]: compares what arrives with the reply under way. Err = bytes that nobody asked for.
+    /// [`Operation::Call`]: compares what arrives with the reply under way. Returns whether anything came; the error is bytes
+    /// that nobody asked for.
     fn take_replies(
         &mut self,
         socket: &mut tcp::Socket,
@@ -272,6 +276,7 @@ impl TcpConnection {
             return Err(());
         }
         let acknowledged = self.sent - socket.send_queue() as u64;
+        let mut any = false;
         while let Some(request) = self.under_way.front()
             && request.end <= acknowledged
         {
@@ -280,8 +285,9 @@ impl TcpConnection {
             self.answered += 1;
             self.ready_at = now + config.think;
             self.deadline = self.ready_at + config.timeout;
+            any = true;
         }
-        Ok(false)
+        Ok(any)
     }
 
     /// [`Operation::Write`]: checks the guest's stream; each `size` bytes count as one request.
