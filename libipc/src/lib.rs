@@ -19,6 +19,7 @@ pub mod port;
 pub mod ring;
 pub mod serve;
 mod sync;
+mod waiter;
 
 pub use call::{Call, Client};
 pub use error::{CallError, OpenError, PeerMisbehaviour, SendError};

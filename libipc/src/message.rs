@@ -6,9 +6,9 @@
 /// Payload words of a message.
 pub const WORDS: usize = 6;
 
-/// An operation and its words. Words from `len` on are zero in a message made by [`Message::new`]; in one received they
-/// mean nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// An operation and its words. Words from `len` on mean nothing: they do not travel, and in a message received are what an
+/// earlier one left there. Two messages are equal if what counts of them is.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Message {
     /// What is asked, or how it went: the protocol's choice.
     pub op: u16,
@@ -39,6 +39,14 @@ impl Message {
     }
 }
 
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.op == other.op && self.payload() == other.payload()
+    }
+}
+
+impl Eq for Message {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +57,7 @@ mod tests {
         assert_eq!((message.op, message.len, message.payload()), (7, 3, &[1, 2, 3][..]));
         assert_eq!(Message::new(1, []).payload(), &[]);
         assert_eq!(Message { len: 200, ..Message::default() }.payload().len(), WORDS);
+        assert_eq!(message, Message { words: [1, 2, 3, 9, 9, 9], ..message });
+        assert_ne!(message, Message { len: 4, ..message });
     }
 }

@@ -23,6 +23,7 @@ use core::task::Waker;
 use crate::entry::Arrival;
 use crate::error::{CallError, PeerMisbehaviour};
 use crate::message::{Message, WORDS};
+use crate::waiter::Waiter;
 
 const SLOT_BITS: u32 = 16;
 const NONE: u16 = u16::MAX;
@@ -50,13 +51,10 @@ struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 64);
 
-/// Who waits for the call in the slot of the same number. The waker is kept from call to call: the same task tends to get the
-/// same slot back, and then nothing is cloned.
-struct Waiter(Cell<Option<Waker>>);
-
 /// The table; as many slots as the ring has entries.
 pub(crate) struct Pending {
     slots: Box<[Slot]>,
+    /// Who waits for the call in the slot of the same number.
     waiters: Box<[Waiter]>,
     first_free: Cell<u16>,
 }
@@ -75,7 +73,7 @@ impl Pending {
         };
         Self {
             slots: (0..slots).map(slot).collect(),
-            waiters: (0..slots).map(|_| Waiter(Cell::new(None))).collect(),
+            waiters: (0..slots).map(|_| Waiter::new()).collect(),
             first_free: Cell::new(0),
         }
     }
@@ -195,10 +193,7 @@ impl Pending {
                 Some(Err(slot.error.get()))
             }
             State::InFlight | State::Abandoned | State::Free => {
-                let waiter = &self.waiters[usize::from(number)];
-                if !waiter.is(waker) {
-                    waiter.replace(waker);
-                }
+                self.waiters[usize::from(number)].register(waker);
                 None
             }
         }
@@ -221,33 +216,6 @@ impl Pending {
         slot.state.set(State::Free);
         slot.next_free.set(self.first_free.get());
         self.first_free.set(number);
-    }
-}
-
-impl Waiter {
-    #[inline] // hot path
-    fn wake(&self) {
-        if let Some(waker) = self.0.take() {
-            waker.wake_by_ref();
-            // Unless waking replaced it: then the newer one stays.
-            match self.0.take() {
-                None => self.0.set(Some(waker)),
-                newer => self.0.set(newer),
-            }
-        }
-    }
-
-    /// Whether it waits with `waker` already.
-    #[inline] // hot path: two loads and two comparisons
-    fn is(&self, waker: &Waker) -> bool {
-        // SAFETY: the cell is reached from one thread only (it is not Sync), and nothing runs while the reference lives that
-        // could replace the waker: `will_wake` compares two words.
-        unsafe { &*self.0.as_ptr() }.as_ref().is_some_and(|kept| kept.will_wake(waker))
-    }
-
-    #[cold]
-    fn replace(&self, waker: &Waker) {
-        self.0.set(Some(waker.clone()));
     }
 }
 

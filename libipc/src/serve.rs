@@ -6,13 +6,12 @@
 //! Channels are served round robin, one request each. Several tasks may wait in `recv`: each request wakes one of them.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll};
 
 use crate::arena::{ArenaMemory, Loan};
 use crate::bell::{Doze, Ring};
@@ -22,6 +21,7 @@ use crate::error::PeerMisbehaviour;
 use crate::executor::Link;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
+use crate::waiter::Waiting;
 
 /// The server end of one channel.
 struct Channel<R> {
@@ -43,7 +43,7 @@ pub struct Server<R: Ring = NativePeer> {
     turn: Cell<usize>,
     /// Requests that may still be handed out in this round.
     budget: Cell<u32>,
-    waiting: RefCell<VecDeque<Waker>>,
+    waiting: Waiting,
     requests: Cell<u64>,
 }
 
@@ -146,7 +146,7 @@ impl<R: Ring> Server<R> {
             mailbox,
             turn: Cell::new(0),
             budget: Cell::new(BUDGET),
-            waiting: RefCell::new(VecDeque::new()),
+            waiting: Waiting::new(),
             requests: Cell::new(0),
         }
     }
@@ -240,13 +240,6 @@ impl<R: Ring> Server<R> {
         // Every channel is looked at: closed ones are let go on the way.
         self.channels.iter().fold(mailbox, |any, channel| channel.look() || any)
     }
-
-    fn wake_one(&self) {
-        let waker = self.waiting.borrow_mut().pop_front();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
 }
 
 impl<R: Ring> Link for Server<R> {
@@ -254,7 +247,7 @@ impl<R: Ring> Link for Server<R> {
         self.budget.set(BUDGET);
         let found = self.look();
         if found {
-            self.wake_one();
+            self.waiting.wake_one();
         }
         found
     }
@@ -295,7 +288,7 @@ impl<'s, R: Ring> Future for Receive<'s, R> {
             server.budget.set(server.budget.get() - 1);
             return Poll::Ready(request);
         }
-        server.waiting.borrow_mut().push_back(context.waker().clone());
+        server.waiting.add(context.waker());
         Poll::Pending
     }
 }

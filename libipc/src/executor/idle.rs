@@ -19,7 +19,7 @@
 //! more; with the peer on another hart it mostly helps and stays.
 
 use crate::bell::{Doze, full_fence};
-use crate::executor::{Link, Statistics, any_ready, doze};
+use crate::executor::{Counters, Link, any_ready, count, doze};
 use crate::port::{Patience, Port};
 
 /// How often to try something that may be in vain: at most `max` times, halved by each failure, restored by a success. Once
@@ -76,16 +76,18 @@ impl Idle {
     }
 
     /// Returns when a link has something or bits came; these are returned.
-    pub(crate) fn wait<P: Port>(&mut self, port: &P, links: &[&dyn Link], statistics: &mut Statistics) -> u64 {
+    #[inline] // under load only its first line runs
+    pub(crate) fn wait<P: Port>(&mut self, port: &P, links: &[&dyn Link], counters: &Counters) -> u64 {
         // The first look is free: under load it succeeds, and says nothing about patience.
         if any_ready(links) || self.look(links) {
             return 0;
         }
-        let bits = self.sleep(port, links, statistics);
+        let bits = self.sleep(port, links, counters);
         doze(links, Doze::Running);
         bits
     }
 
+    #[inline] // where an executor of two harts waits for its next message
     fn look(&mut self, links: &[&dyn Link]) -> bool {
         let tries = self.polls.tries();
         let found = (0..tries).any(|_| any_ready(links));
@@ -93,15 +95,16 @@ impl Idle {
         found
     }
 
-    fn sleep<P: Port>(&mut self, port: &P, links: &[&dyn Link], statistics: &mut Statistics) -> u64 {
+    #[inline(never)]
+    fn sleep<P: Port>(&mut self, port: &P, links: &[&dyn Link], counters: &Counters) -> u64 {
         if port.can_arm() {
-            statistics.arms += 1;
+            count(&counters.arms, 1);
             doze(links, Doze::Armed);
             full_fence();
             if any_ready(links) {
                 return 0;
             }
-            let bits = self.watch(port, statistics);
+            let bits = self.watch(port, counters);
             if bits != 0 {
                 return bits;
             }
@@ -111,11 +114,11 @@ impl Idle {
         if any_ready(links) {
             return 0;
         }
-        statistics.parks += 1;
+        count(&counters.parks, 1);
         port.park()
     }
 
-    fn watch<P: Port>(&mut self, port: &P, statistics: &mut Statistics) -> u64 {
+    fn watch<P: Port>(&mut self, port: &P, counters: &Counters) -> u64 {
         let tries = self.watches.tries();
         let bits = first_nonzero(tries, || port.take());
         self.watches.learn(tries, bits != 0);
@@ -124,7 +127,7 @@ impl Idle {
         }
         let tries = self.yields.tries();
         let bits = first_nonzero(tries, || {
-            statistics.yields += 1;
+            count(&counters.yields, 1);
             port.relax();
             port.take()
         });

@@ -15,8 +15,8 @@
 //! batch, and costs one fence and at most one bell per channel. A task that wakes itself runs in the next round; it cannot
 //! starve others.
 //!
-//! Nothing is allocated after a task was spawned. Wakers are reference-counted handles to a bit of the ready set; they may be
-//! called from anywhere, but an executor that waits in the kernel is woken by its doorbell only: other threads reach it
+//! Nothing is allocated after a task was spawned. Wakers are addresses of bits of the ready set; they may be called from
+//! anywhere, but an executor that waits in the kernel is woken by its doorbell only: other threads reach it
 //! through channels.
 
 pub mod events;
@@ -77,23 +77,33 @@ pub struct Statistics {
     pub parks: u64,
 }
 
+/// [`Statistics`] as they are counted.
+#[derive(Default)]
+pub(crate) struct Counters {
+    rounds: Cell<u64>,
+    polls: Cell<u64>,
+    arms: Cell<u64>,
+    yields: Cell<u64>,
+    parks: Cell<u64>,
+}
+
+/// Adds to a counter.
+#[inline] // three instructions
+fn count(counter: &Cell<u64>, more: u64) {
+    counter.set(counter.get() + more);
+}
+
 /// The executor. Tasks may borrow what outlives it.
 pub struct Executor<'a> {
     pool: Rc<Pool<'a>>,
     links: RefCell<Vec<&'a dyn Link>>,
-    bits: Cell<u64>,
-    statistics: Cell<Statistics>,
+    counters: Counters,
 }
 
 impl<'a> Executor<'a> {
     /// An executor for at most `capacity` tasks at a time.
     pub fn new(capacity: usize) -> Self {
-        Self {
-            pool: Rc::new(Pool::new(capacity)),
-            links: RefCell::new(Vec::new()),
-            bits: Cell::new(0),
-            statistics: Cell::new(Statistics::default()),
-        }
+        Self { pool: Rc::new(Pool::new(capacity)), links: RefCell::new(Vec::new()), counters: Counters::default() }
     }
 
     /// Looks after `link` from now on.
@@ -124,38 +134,41 @@ impl<'a> Executor<'a> {
         // Links are attached before the run: one copy, so that the loop borrows nothing.
         let links: Box<[&'a dyn Link]> = self.links.borrow().as_slice().into();
         let mut idle = Idle::new(patience);
+        let mut bits = 0;
         while self.pool.live() > 0 {
-            self.round(port, &links);
+            self.round(&links, bits | port.take());
+            bits = 0;
             if self.pool.any_ready() {
                 port.flush();
             } else if self.pool.live() > 0 {
-                let mut statistics = self.statistics.get();
-                let bits = idle.wait(port, &links, &mut statistics);
-                self.statistics.set(statistics);
-                self.bits.set(bits);
+                bits = idle.wait(port, &links, &self.counters);
             }
         }
         port.flush();
     }
 
-    fn round<P: Port>(&self, port: &P, links: &[&'a dyn Link]) {
-        let bits = self.bits.take() | port.take();
+    #[inline] // has one caller
+    fn round(&self, links: &[&'a dyn Link], bits: u64) {
         for link in links {
             link.poll(bits);
         }
-        let polls = self.pool.run_ready();
+        count(&self.counters.polls, self.pool.run_ready());
         for link in links {
             link.publish();
         }
-        let mut statistics = self.statistics.get();
-        statistics.rounds += 1;
-        statistics.polls += polls;
-        self.statistics.set(statistics);
+        count(&self.counters.rounds, 1);
     }
 
     /// The counts so far.
     pub fn statistics(&self) -> Statistics {
-        self.statistics.get()
+        let Counters { rounds, polls, arms, yields, parks } = &self.counters;
+        Statistics {
+            rounds: rounds.get(),
+            polls: polls.get(),
+            arms: arms.get(),
+            yields: yields.get(),
+            parks: parks.get(),
+        }
     }
 }
 

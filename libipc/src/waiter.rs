@@ -1,0 +1,147 @@
+//! Who waits: wakers that are kept from one wait to the next.
+//!
+//! A task that waits for one thing after another mostly waits in the same place with the same waker. So a waker stays where it
+//! was put when it is woken, and registering it again compares two words instead of cloning and dropping a reference.
+//!
+//! No borrow is held while a waker is called or dropped: either may run foreign code, which may come back here.
+
+use alloc::collections::VecDeque;
+use core::cell::{Cell, RefCell};
+use core::task::Waker;
+
+/// A place for one waker.
+pub(crate) struct Waiter(Cell<Option<Waker>>);
+
+impl Waiter {
+    pub(crate) fn new() -> Self {
+        Self(Cell::new(None))
+    }
+
+    /// Calls the waker registered last.
+    #[inline] // hot path
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = self.0.take() {
+            waker.wake_by_ref();
+            // Unless waking registered another: then the newer one stays.
+            match self.0.take() {
+                None => self.0.set(Some(waker)),
+                newer => self.0.set(newer),
+            }
+        }
+    }
+
+    /// From now on `waker` waits here.
+    #[inline] // hot path: two loads and two comparisons
+    pub(crate) fn register(&self, waker: &Waker) {
+        if !self.is(waker) {
+            self.replace(waker);
+        }
+    }
+
+    /// Whether `waker` waits here already.
+    #[inline] // as `register`
+    fn is(&self, waker: &Waker) -> bool {
+        // SAFETY: the cell is reached from one thread only (it is not Sync), and nothing runs while the reference lives that
+        // could replace the waker: `will_wake` compares two words.
+        unsafe { &*self.0.as_ptr() }.as_ref().is_some_and(|kept| kept.will_wake(waker))
+    }
+
+    #[cold]
+    fn replace(&self, waker: &Waker) {
+        self.0.set(Some(waker.clone()));
+    }
+}
+
+/// Any number of tasks that wait for the same thing, to be woken one at a time. The first has a place of its own: mostly there
+/// is no other.
+pub(crate) struct Waiting {
+    first: Waiter,
+    first_waits: Cell<bool>,
+    others: RefCell<VecDeque<Waker>>,
+}
+
+impl Waiting {
+    pub(crate) fn new() -> Self {
+        Self { first: Waiter::new(), first_waits: Cell::new(false), others: RefCell::new(VecDeque::new()) }
+    }
+
+    /// `waker` waits, if it did not already.
+    #[inline] // hot path: two comparisons and a store
+    pub(crate) fn add(&self, waker: &Waker) {
+        if self.first.is(waker) {
+            self.first_waits.set(true);
+        } else {
+            self.add_other(waker);
+        }
+    }
+
+    #[cold]
+    fn add_other(&self, waker: &Waker) {
+        if !self.first_waits.replace(true) {
+            self.first.replace(waker);
+            return;
+        }
+        let mut others = self.others.borrow_mut();
+        if !others.iter().any(|other| other.will_wake(waker)) {
+            others.push_back(waker.clone());
+        }
+    }
+
+    /// Wakes one of those who wait, if any does.
+    #[inline] // hot path
+    pub(crate) fn wake_one(&self) {
+        if self.first_waits.replace(false) {
+            self.first.wake();
+        } else {
+            self.wake_other();
+        }
+    }
+
+    #[cold]
+    fn wake_other(&self) {
+        let waker = self.others.borrow_mut().pop_front();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use alloc::sync::Arc;
+    use alloc::task::Wake;
+    use alloc::vec::Vec;
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    struct Count(AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn each_who_waits_is_woken_once_in_turn() {
+        let counts: Vec<Arc<Count>> = (0..3).map(|_| Arc::new(Count(AtomicU32::new(0)))).collect();
+        let wakers: Vec<Waker> = counts.iter().map(|count| Waker::from(count.clone())).collect();
+        let woken = || counts.iter().map(|count| count.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let waiting = Waiting::new();
+        waiting.wake_one();
+        assert_eq!(woken(), [0, 0, 0]);
+        for waker in wakers.iter().chain(&wakers) {
+            waiting.add(waker); // twice each: waiting again changes nothing
+        }
+        for expected in [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1]] {
+            waiting.wake_one();
+            assert_eq!(woken(), expected);
+        }
+        // The first place goes to whoever comes first.
+        waiting.add(&wakers[2]);
+        waiting.add(&wakers[0]);
+        waiting.wake_one();
+        waiting.wake_one();
+        assert_eq!(woken(), [2, 1, 2]);
+    }
+}
