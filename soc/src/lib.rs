@@ -14,7 +14,7 @@ pub mod outcome;
 pub mod testing;
 pub mod symbols;
 pub mod time;
-pub mod timing;
+mod timing;
 pub mod wire;
 
 mod bus;

@@ -111,7 +111,11 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 let taken = $condition;
                 let target = here!().wrapping_add(imm!());
                 extra!(timing.branch(hart.id, here!(), target, taken));
-                if taken { finish!(target, Flow::Taken) } else { finish!(here!() + u64::from(insn.len), Flow::Next) }
+                if taken {
+                    finish!(target, Flow::Taken)
+                } else {
+                    finish!(here!().wrapping_add(u64::from(insn.len)), Flow::Next)
+                }
             }};
         }
         macro_rules! load {
@@ -129,7 +133,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                         Err(stop) => stop!(stop),
                     }
                     if bus.attention() {
-                        finish!(here!() + u64::from(insn.len), Flow::System);
+                        finish!(here!().wrapping_add(u64::from(insn.len)), Flow::System);
                     }
                 }
             }};
@@ -151,7 +155,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                         stop!(stop);
                     }
                     if bus.attention() {
-                        finish!(here!() + u64::from(insn.len), Flow::System);
+                        finish!(here!().wrapping_add(u64::from(insn.len)), Flow::System);
                     }
                 }
             }};
@@ -172,7 +176,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                     Err(stop) => stop!(stop),
                 }
                 if bus.attention() {
-                    finish!(here!() + u64::from(insn.len), Flow::System);
+                    finish!(here!().wrapping_add(u64::from(insn.len)), Flow::System);
                 }
             }};
         }
@@ -308,7 +312,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                     Err(stop) => stop!(stop),
                 }
                 if bus.attention() || hart.yields {
-                    finish!(here!() + u64::from(insn.len), Flow::System);
+                    finish!(here!().wrapping_add(u64::from(insn.len)), Flow::System);
                 }
             }
             Op::AmoswapW => amo!(4, u32, |_, new| new),
@@ -333,23 +337,23 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
             Op::Fence => extra!(timing.fence(hart.id, hart.clock + u64::from(insn.cost))),
             Op::Pause => {
                 hart.yields = true;
-                finish!(here!() + 4, Flow::System);
+                finish!(here!().wrapping_add(4), Flow::System);
             }
             Op::FenceI => {
                 extra!(timing.fence_i(hart.id));
-                finish!(here!() + 4, Flow::System);
+                finish!(here!().wrapping_add(4), Flow::System);
             }
 
             Op::Jal => {
                 let target = here!().wrapping_add(imm!());
-                let link = here!() + u64::from(insn.len);
+                let link = here!().wrapping_add(u64::from(insn.len));
                 extra!(timing.jump(hart.id, here!(), target, matches!(insn.rd, 1 | 5).then_some(link)));
                 set!(link);
                 finish!(target, Flow::Taken);
             }
             Op::Jalr => {
                 let target = rs1!().wrapping_add(imm!()) & !1;
-                let link = here!() + u64::from(insn.len);
+                let link = here!().wrapping_add(u64::from(insn.len));
                 if T::TIMED {
                     let kind = match (insn.rd, insn.rs1) {
                         (1 | 5, _) => Indirect::Call,
@@ -370,7 +374,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
 
             Op::Csr => {
                 try_system!(system::csr(hart, bus, timing, insn));
-                finish!(here!() + 4, Flow::System);
+                finish!(here!().wrapping_add(4), Flow::System);
             }
             Op::Ecall => {
                 hart.exception = Exception { cause: 8 + hart.privilege as u64, tval: 0 };
@@ -387,15 +391,15 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
             }
             Op::Wfi => {
                 try_system!(system::wait(hart, bus, insn));
-                finish!(here!() + 4, Flow::System);
+                finish!(here!().wrapping_add(4), Flow::System);
             }
             Op::SfenceVma => {
                 try_system!(system::fence_translation(hart, timing, insn));
-                finish!(here!() + 4, Flow::System);
+                finish!(here!().wrapping_add(4), Flow::System);
             }
             Op::UipiSend | Op::UipiRead | Op::UipiWrite | Op::UipiActivate | Op::UipiDeactivate => {
                 system::user_interrupt(hart, bus, timing, insn);
-                finish!(here!() + 4, Flow::System);
+                finish!(here!().wrapping_add(4), Flow::System);
             }
             Op::Illegal => {
                 hart.exception = system::illegal(insn);

@@ -84,8 +84,8 @@ impl Pmp {
         let page = at & !0xFFF;
         for index in 0..ENTRIES {
             let Some((start, end)) = self.range(index) else { continue };
-            if at + len <= start || at >= end {
-                if page + 0x1000 > start && page < end {
+            if at.saturating_add(len) <= start || at >= end {
+                if page.saturating_add(0x1000) > start && page < end {
                     return Verdict { whole_page: false, ..self.check_after(index + 1, at, len, access, privilege) };
                 }
                 continue;
@@ -96,9 +96,9 @@ impl Pmp {
                 Access::Store => WRITE,
                 Access::Fetch => EXECUTE,
             };
-            let covers = start <= at && at + len <= end;
+            let covers = start <= at && at.saturating_add(len) <= end;
             let allowed = covers && (config & wanted != 0 || (privilege == Privilege::M && config & LOCKED == 0));
-            return Verdict { allowed, whole_page: start <= page && page + 0x1000 <= end };
+            return Verdict { allowed, whole_page: start <= page && page.saturating_add(0x1000) <= end };
         }
         Verdict { allowed: privilege == Privilege::M, whole_page: true }
     }

@@ -83,7 +83,7 @@ impl Hart {
             }
         };
         let vectored = vector & 1 != 0 && cause & INTERRUPT != 0;
-        self.pc = (vector & !3) + if vectored { 4 * (cause & 0x3F) } else { 0 };
+        self.pc = (vector & !3).wrapping_add(if vectored { 4 * (cause & 0x3F) } else { 0 });
         self.privilege = to;
         self.update_contexts();
     }
