@@ -63,7 +63,7 @@ impl Random {
         match self.below(4) {
             0 => self.pick(&PLACES).wrapping_add(self.below(64) & !7),
             1 => BASE + (self.below(IMAGE_BYTES as u64) & !7),
-            2 => 8 << 60 | (BASE >> 12) + self.below(16),
+            2 => (8 << 60) | ((BASE >> 12) + self.below(16)),
             _ => self.next(),
         }
     }
@@ -84,7 +84,7 @@ fn image(random: &mut Random) -> Vec<u8> {
     }
     while words.len() < 0xF000 / 4 {
         if words.len() % 1024 >= 512 {
-            let entry = (BASE >> 12) + random.below(16) << 10 | random.below(256) | 1;
+            let entry = ((BASE >> 12) + random.below(16)) << 10 | random.below(256) | 1;
             words.extend([entry as u32, (entry >> 32) as u32]);
         } else {
             words.push(random.instruction());
@@ -96,7 +96,7 @@ fn image(random: &mut Random) -> Vec<u8> {
         // x26 to x30 go into mepc, vectors and satp.
         let value = match register {
             26 | 27 | 30 => BASE + (random.below(0xF000) & !3),
-            29 => 8 << 60 | (BASE >> 12) + random.below(15),
+            29 => (8 << 60) | ((BASE >> 12) + random.below(15)),
             _ => random.value(),
         };
         bytes.extend(value.to_le_bytes());
