@@ -24,22 +24,28 @@ use crate::{cspace, sched, thread};
 
 /// The current thread executed `ecall`; its registers are in its context.
 pub fn handle_syscall(k: &mut Kernel) -> Next {
-    let number = k.get(k.current()).context.x[A7] as isize;
-    if k.config.fastpath {
-        let done = match number {
-            syscall::CALL => fastpath::call(k),
-            syscall::REPLY_RECV => fastpath::reply_recv(k),
-            _ => None,
-        };
-        if let Some(thread) = done {
-            return Next::Run(thread);
-        }
+    match fast_syscall(k) {
+        Some(thread) => Next::Run(thread),
+        None => slow_syscall(k),
     }
-    slow_syscall(k, number)
+}
+
+/// The fast path, if it takes the call: who runs next. Otherwise nothing has changed.
+#[inline(always)] // into the trap handler, which keeps everything but this out of line
+pub fn fast_syscall(k: &mut Kernel) -> Option<Ref<Tcb>> {
+    if !k.config.fastpath {
+        return None;
+    }
+    match k.get(k.current()).context.x[A7] as isize {
+        syscall::CALL => fastpath::call(k),
+        syscall::REPLY_RECV => fastpath::reply_recv(k),
+        _ => None,
+    }
 }
 
 /// The whole of a system call without the fast path.
-pub fn slow_syscall(k: &mut Kernel, number: isize) -> Next {
+pub fn slow_syscall(k: &mut Kernel) -> Next {
+    let number = k.get(k.current()).context.x[A7] as isize;
     match number {
         syscall::CALL => send(k, true, true),
         syscall::REPLY_RECV => {

@@ -149,7 +149,7 @@ impl Pair {
                 if self.w.k.config.fastpath {
                     self.count_fast(number);
                 } else {
-                    self.w.trap_as_is(number);
+                    self.w.trap_as_is();
                 }
             }
             Step::Suspend(index) => {
@@ -192,7 +192,7 @@ impl Pair {
         match fast {
             Some(_) => self.taken += 1,
             None => {
-                let _ = crate::api::syscall::slow_syscall(k, number);
+                let _ = crate::api::syscall::slow_syscall(k);
             }
         }
     }
@@ -235,10 +235,10 @@ impl World {
     }
 
     /// The system call that the registers of the running thread hold.
-    fn trap_as_is(&mut self, number: isize) {
+    fn trap_as_is(&mut self) {
         let current = self.k.current();
         self.k.get_mut(current).context.next_pc += 4;
-        let _ = crate::api::syscall::slow_syscall(&mut self.k, number);
+        let _ = crate::api::syscall::slow_syscall(&mut self.k);
     }
 }
 

@@ -183,7 +183,9 @@ trap_entry:
     ld sp, {kernel_stack}(a0)
     ld tp, (sp)
     li fp, 0
-    call {trap}                         # a0 = context, a1 = scause; gives the context to run
+    li t0, 8                            # scause of an ecall from U
+    bne a1, t0, 1f
+    call {system_call}                  # a0 = context; gives the context to run
 
 .globl resume
 resume:                                 # a0 = context; sp = top of this core's stack
@@ -225,6 +227,8 @@ resume:                                 # a0 = context; sp = top of this core's 
     ld x31, 31*8(sp)
     ld sp, 2*8(sp)
     sret
+1:  call {trap}                         # a0 = context, a1 = scause; gives the context to run
+    j resume
 
 kernel_trap:                            # a trap out of the kernel is a bug: keep everything for the panic
     csrrw sp, sscratch, zero

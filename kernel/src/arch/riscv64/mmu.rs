@@ -6,7 +6,7 @@
 //! change after boot: all fences here name the ASID register (`rs2` other than x0), which spares them.
 //!
 //! Code: harts need not see stores by instruction fetch before `fence.i`. `code_changed` moves a generation on, and a core
-//! that is behind executes the fence before it returns to U (`catch_up_with_code`).
+//! that is behind executes the fence before it enters an address space or leaves the kernel's slow path (`catch_up_with_code`).
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -48,6 +48,7 @@ pub fn switch(root: u64, asid: u16) {
     if current.load(Ordering::Relaxed) == space(root, asid) {
         return;
     }
+    catch_up_with_code();
     csr::write!("satp", sv39::satp(root, 0));
     fence_user();
     // Release: partner is the acquire load in `core_is_in`; the old tables are out of use here.

@@ -69,6 +69,7 @@ global_asm!(
     stack_bytes = const STACK_BYTES,
     kernel_stack = const offset::KERNEL_STACK,
     next_pc = const offset::NEXT_PC,
+    system_call = sym trap::system_call,
     trap = sym trap::trap,
     kernel_trap = sym panic::kernel_trap,
     boot_first = sym boot_first,

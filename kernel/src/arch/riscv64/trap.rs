@@ -13,8 +13,6 @@ use crate::arch::register;
 use crate::sched;
 use crate::state::{Kernel, Next};
 
-/// `scause` of an `ecall` from U-mode.
-const USER_CALL: usize = 8;
 const INTERRUPT: usize = 1 << (usize::BITS - 1);
 /// Bytes of the `ecall` instruction.
 const CALL_BYTES: u64 = 4;
@@ -36,36 +34,71 @@ pub fn with_kernel<R>(work: impl FnOnce(&mut Kernel) -> R) -> R {
     result
 }
 
-/// Called by entry.S with the context of the thread that trapped; gives the context to resume.
-pub extern "C" fn trap(context: *mut Context, cause: usize) -> *mut Context {
-    let next = with_kernel(|kernel| {
-        // Another core may have stopped this thread while this one waited for the lock: then there is nothing to handle.
-        let next = if kernel.current_context() == Some(context) { handle(kernel, cause) } else { sched::leave(kernel) };
-        resumed(kernel, next)
-    });
-    run(next)
+/// Whether `context` is that of the thread which this core runs. Another core may have stopped it while this one waited for the
+/// lock: then there is nothing to handle.
+#[inline(always)]
+fn still_runs(kernel: &mut Kernel, context: *mut Context) -> bool {
+    smp::cores() == 1 || kernel.current_context() == Some(context)
 }
 
-#[inline(always)]
-fn handle(kernel: &mut Kernel, cause: usize) -> Next {
-    let current = kernel.current();
-    let context = &mut kernel.get_mut(current).context;
-    let pc = context.x[register::PC];
-    if cause == USER_CALL {
-        context.next_pc = pc + CALL_BYTES;
-        return syscall::handle_syscall(kernel);
+/// Called by entry.S for an `ecall`, with the context of the thread that executed it; gives the context to resume.
+///
+/// All but the fast path is out of line, so that this function needs few registers: each that it saves costs a store and a load.
+pub extern "C" fn system_call(context: *mut Context) -> *mut Context {
+    let next = with_kernel(|kernel| {
+        if !still_runs(kernel, context) {
+            return leave(kernel);
+        }
+        let registers = &mut kernel.get_mut(kernel.current()).context;
+        registers.next_pc = registers.x[register::PC] + CALL_BYTES;
+        match syscall::fast_syscall(kernel) {
+            Some(thread) => Some(&raw mut kernel.get_mut(thread).context),
+            None => slow_system_call(kernel),
+        }
+    });
+    match next {
+        Some(context) => context,
+        None => idle(),
     }
-    context.next_pc = pc;
-    if cause & INTERRUPT != 0 {
-        syscall::handle_interrupt(kernel)
-    } else {
-        syscall::handle_fault(kernel, cause as u64, csr::read!("stval") as u64)
+}
+
+#[inline(never)]
+fn slow_system_call(kernel: &mut Kernel) -> Option<*mut Context> {
+    let next = syscall::slow_syscall(kernel);
+    resumed(kernel, next)
+}
+
+#[cold]
+fn leave(kernel: &mut Kernel) -> Option<*mut Context> {
+    let next = sched::leave(kernel);
+    resumed(kernel, next)
+}
+
+/// Called by entry.S for every other trap: interrupts and faults.
+pub extern "C" fn trap(context: *mut Context, cause: usize) -> *mut Context {
+    let next = with_kernel(|kernel| {
+        if !still_runs(kernel, context) {
+            return leave(kernel);
+        }
+        let registers = &mut kernel.get_mut(kernel.current()).context;
+        registers.next_pc = registers.x[register::PC];
+        let next = if cause & INTERRUPT != 0 {
+            syscall::handle_interrupt(kernel)
+        } else {
+            syscall::handle_fault(kernel, cause as u64, csr::read!("stval") as u64)
+        };
+        resumed(kernel, next)
+    });
+    match next {
+        Some(context) => context,
+        None => idle(),
     }
 }
 
 /// The context of the thread that runs next, or `None` to idle.
 #[inline(always)]
 fn resumed(kernel: &mut Kernel, next: Next) -> Option<*mut Context> {
+    mmu::catch_up_with_code();
     match next {
         Next::Run(thread) => Some(&raw mut kernel.get_mut(thread).context),
         Next::Idle => None,
@@ -73,26 +106,21 @@ fn resumed(kernel: &mut Kernel, next: Next) -> Option<*mut Context> {
 }
 
 /// Idles until there is a thread to run.
-#[inline(always)]
-pub fn run(mut next: Option<*mut Context>) -> *mut Context {
+#[inline(never)]
+fn idle() -> *mut Context {
     loop {
-        if let Some(context) = next {
-            mmu::catch_up_with_code();
-            return context;
-        }
         irq::wait();
-        next = with_kernel(|kernel| {
+        let next = with_kernel(|kernel| {
             let next = syscall::handle_interrupt(kernel);
             resumed(kernel, next)
         });
+        if let Some(context) = next {
+            return context;
+        }
     }
 }
 
 /// The first decision of a core after boot.
 pub fn first() -> *mut Context {
-    let next = with_kernel(|kernel| {
-        let next = sched::leave(kernel);
-        resumed(kernel, next)
-    });
-    run(next)
+    with_kernel(leave).unwrap_or_else(idle)
 }
