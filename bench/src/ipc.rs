@@ -155,7 +155,7 @@ impl Spec {
         }
         if self.transport.is_async() {
             manifest.set("channel.ipc.transport", "async")?;
-            manifest.set("channel.ipc.entries", &self.concurrency.next_power_of_two().max(64).to_string())?;
+            manifest.set("channel.ipc.entries", &self.concurrency.next_power_of_two().max(32).to_string())?;
         } else {
             manifest.set("channel.ipc.transport", "sync")?;
             manifest.set("program.ipc-client.threads", &self.concurrency.to_string())?;

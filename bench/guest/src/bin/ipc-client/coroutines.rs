@@ -46,11 +46,17 @@ fn callers(client: &Client, plan: Plan, first: u64, calls: u64) -> Executor<'_> 
 }
 
 /// Makes the calls with these indices, one after the other.
-async fn make_calls(client: &Client, caller: usize, indices: core::ops::Range<u64>) {
-    for index in indices {
-        let request = request(caller, index);
-        let reply = client.call(Message::new(NULL, [request])).await;
-        check(request, word(reply));
+///
+/// The block counts in what it captured, instead of copies of it: so a coroutine fits into one cache line.
+fn make_calls(client: &Client, caller: usize, indices: core::ops::Range<u64>) -> impl Future<Output = ()> {
+    let (mut index, end) = (indices.start, indices.end);
+    async move {
+        while index < end {
+            let request = request(caller, index);
+            index += 1;
+            let reply = client.call(Message::new(NULL, [request])).await;
+            check(request, word(reply));
+        }
     }
 }
 
