@@ -17,11 +17,11 @@ pub(crate) struct Entry {
 }
 
 /// One array.
-pub(crate) struct Array(Box<[Entry; ENTRIES]>);
+pub(crate) struct Array([Entry; ENTRIES]);
 
 impl Array {
     fn new() -> Self {
-        Self(Box::new([Entry { tag: EMPTY, offset: 0 }; ENTRIES]))
+        Self([Entry { tag: EMPTY, offset: 0 }; ENTRIES])
     }
 
     /// RAM offset for an aligned access of `N` bytes, or none. `context` is a context number shifted left by 3.
