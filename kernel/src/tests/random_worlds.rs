@@ -1,0 +1,172 @@
+//! Random invocations on random capabilities: whatever is asked, the invariants hold; and in the end revoking the untyped brings
+//! everything back.
+
+use abi::bootinfo::slot;
+use abi::extension::*;
+use abi::label::Label::{self, *};
+use abi::object as ty;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::world::{UNTYPED, UNTYPED_BITS, World, with_receivers};
+use crate::arch::Interrupt;
+use crate::object::cap::Kind;
+
+/// Slots that random invocations work on: `FIRST` to `FIRST + SLOTS`.
+const FIRST: u64 = 2000;
+const SLOTS: u64 = 24;
+const ROOT: u64 = slot::CNODE;
+
+/// An invocation; slots are counted from `FIRST`.
+#[derive(Clone, Debug)]
+enum Step {
+    Retype {
+        from: u64,
+        kind: u64,
+        size: u64,
+        to: u64,
+        count: u64,
+    },
+    /// Copy, Mint, Move, Mutate.
+    Transfer {
+        label: Label,
+        to: u64,
+        from: u64,
+        rights: u64,
+        data: u64,
+    },
+    Rotate {
+        to: u64,
+        pivot: u64,
+        from: u64,
+    },
+    /// Into a CNode of radix 2, so that containers hold each other.
+    MoveInto {
+        node: u64,
+        index: u64,
+        from: u64,
+    },
+    Delete(u64),
+    Revoke(u64),
+    Cancel(u64),
+    /// Any label with any arguments.
+    Any {
+        cptr: u64,
+        label: u64,
+        words: Vec<u64>,
+        caps: Vec<u64>,
+    },
+    /// A tick is pending: long operations stop.
+    Tick,
+}
+
+fn place() -> impl Strategy<Value = u64> {
+    0..SLOTS
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let kinds = vec![
+        (ty::UNTYPED, 12),
+        (ty::UNTYPED, 14),
+        (ty::TCB, 0),
+        (ty::ENDPOINT, 0),
+        (ty::NOTIFICATION, 0),
+        (ty::CNODE, 2),
+        (ty::PAGE_4K, 0),
+        (ty::PAGE_TABLE, 0),
+        (SENDER_TABLE, 0),
+    ];
+    let label = select(vec![CNodeCopy, CNodeMint, CNodeMove, CNodeMutate]);
+    let word = prop_oneof![Just(0), 1u64..5, FIRST..FIRST + SLOTS, Just(64), any::<u64>()];
+    let labels = prop_oneof![0u64..45, TCB_BIND_USER_INTERRUPT..=SENDER_TABLE_UNREGISTER];
+    prop_oneof![
+        8 => (prop::bool::ANY, place(), select(kinds), place(), 1u64..4).prop_map(
+            |(big, from, (kind, size), to, count)| Step::Retype {
+                from: if big { UNTYPED } else { FIRST + from }, kind, size, to, count
+            }
+        ),
+        8 => (label, place(), place(), 0u64..16, select(vec![0u64, 1, 2, 4, 60, 62]))
+            .prop_map(|(label, to, from, rights, data)| Step::Transfer { label, to, from, rights, data }),
+        1 => (place(), place(), place()).prop_map(|(to, pivot, from)| Step::Rotate { to, pivot, from }),
+        4 => (place(), 0u64..4, place()).prop_map(|(node, index, from)| Step::MoveInto { node, index, from }),
+        3 => place().prop_map(Step::Delete),
+        1 => place().prop_map(Step::Revoke),
+        1 => place().prop_map(Step::Cancel),
+        6 => (place(), labels, prop::collection::vec(word, 0..9), prop::collection::vec(place(), 0..4))
+            .prop_map(|(cptr, label, words, caps)| Step::Any { cptr, label, words, caps }),
+        1 => Just(Step::Tick),
+    ]
+}
+
+/// An invocation of seL4 by name, to its end.
+fn finish_named(w: &mut World, cptr: u64, label: Label, words: &[u64], caps: &[u64]) {
+    let number = label.number(w.k.config.labels).expect("exists");
+    finish(w, cptr, number, words, caps);
+}
+
+/// Calls until the answer is there: a preempted call is made again.
+fn finish(w: &mut World, cptr: u64, label: u64, words: &[u64], caps: &[u64]) {
+    // Sending to an endpoint would block the only thread.
+    if w.cap(cptr).is(Kind::Endpoint) {
+        return;
+    }
+    let root = w.root;
+    w.syscall(abi::syscall::CALL, cptr, label, words, caps);
+    while w.runs(root) && w.k.get(root.tcb).context.next_pc == w.register(root, crate::arch::register::PC) {
+        w.trap(abi::syscall::CALL);
+    }
+}
+
+fn run(w: &mut World, step: &Step) {
+    let at = |index: u64| FIRST + index;
+    match step {
+        &Step::Retype { from, kind, size, to, count } => {
+            finish_named(w, from, UntypedRetype, &[kind, size, 0, 0, at(to), count], &[ROOT]);
+        }
+        &Step::Transfer { label, to, from, rights, data } => {
+            let words = match label {
+                CNodeMutate => [at(to), 64, at(from), 64, data, 0],
+                _ => [at(to), 64, at(from), 64, rights, data],
+            };
+            finish_named(w, ROOT, label, &words, &[ROOT]);
+        }
+        &Step::Rotate { to, pivot, from } => {
+            finish_named(w, ROOT, CNodeRotate, &[at(to), 64, 0, at(pivot), 64, 0, at(from), 64], &[ROOT, ROOT]);
+        }
+        &Step::MoveInto { node, index, from } => {
+            let size = w.cap(at(node)).guard_size() as u64;
+            finish_named(w, at(node), CNodeMove, &[index, 2 + size, at(from), 64], &[ROOT]);
+        }
+        &Step::Delete(place) => finish_named(w, ROOT, CNodeDelete, &[at(place), 64], &[]),
+        &Step::Revoke(place) => finish_named(w, ROOT, CNodeRevoke, &[at(place), 64], &[]),
+        &Step::Cancel(place) => finish_named(w, ROOT, CNodeCancelBadgedSends, &[at(place), 64], &[]),
+        Step::Any { cptr, label, words, caps } => {
+            let caps: Vec<u64> = caps.iter().map(|&cap| at(cap)).collect();
+            finish(w, at(*cptr), *label, words, &caps);
+        }
+        Step::Tick => w.k.arch.pending.push_back(Interrupt::Timer),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn invariants_hold(steps in prop::collection::vec(step(), 1..120)) {
+        let mut w = with_receivers(8);
+        for step in &steps {
+            run(&mut w, step);
+            // Threads that were made and resumed have nothing to execute; they are worse than the root task.
+            prop_assert!(w.runs(w.root), "{step:?}");
+        }
+        finish_named(&mut w, ROOT, CNodeRevoke, &[UNTYPED, 64], &[]);
+        for index in FIRST..FIRST + SLOTS {
+            prop_assert!(w.cap(index).is_null(), "slot {index} survived: {:?}", w.cap(index));
+        }
+        prop_assert!(w.k.receivers.iter().all(|receiver| receiver.notification.is_none()));
+        prop_assert!(w.k.asid_pools[1..].iter().all(Option::is_none));
+        w.k.arch.pending.clear();
+        let table = w.make(ty::UNTYPED, UNTYPED_BITS as u64);
+        prop_assert_eq!(w.cap(table).paddr(), w.cap(UNTYPED).paddr());
+    }
+}
