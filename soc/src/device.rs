@@ -58,8 +58,8 @@ pub trait Device {
     fn event(&mut self, cx: &mut dyn Context, token: u64) {
         let _ = (cx, token);
     }
-    /// Extra core cycles that one register access takes in timed mode, beyond the bus path of `reference` section 6
-    /// (`docs/timing.md`); 1 for on-chip devices, 20 behind an AXI interconnect.
+    /// Extra core cycles that one register access takes in timed mode, beyond the bus path of
+    /// `timing/params.rs`; 1 for on-chip devices, 20 behind an AXI interconnect.
     fn latency_cycles(&self) -> u64 {
         1
     }

@@ -1,7 +1,7 @@
 //! Static part of the pipeline model: what a block costs before caches, branches and operands are known.
 //!
 //! Rocket issues one instruction per cycle in order with full bypass; only results of loads, `sc` and CSR reads come late
-//! (section numbers in [`super::params`]). Bubbles between neighbours are added here once, at decode.
+//! (numbers and sources in [`super::params`]). Bubbles between neighbours are added here once, at decode.
 
 use super::params;
 use crate::hart::insn::{Insn, Op, SINK};
@@ -114,7 +114,7 @@ pub(crate) fn schedule(insns: &mut [Insn]) -> Tail {
         .unwrap_or_default()
 }
 
-/// Extra cycles of a load or store that must be replayed because of an earlier one close by (section 2.1, 2.3).
+/// Extra cycles of a load or store that must be replayed because of an earlier one close by (M1).
 fn replay(before: &[Insn], insn: &Insn) -> u64 {
     let recent = |distance: usize| before.iter().rev().take(distance);
     if insn.op.is_load() && recent(params::STORE_LOAD_WINDOW).any(|store| store.op.is_store() && overlap(store, insn)) {
@@ -145,7 +145,7 @@ mod tests {
         insns.last().map_or(0, |insn| insn.cost)
     }
 
-    /// The rows of section 2.1 that the static part alone decides.
+    /// The measured rows (M1) that the static part alone decides.
     #[test]
     fn load_use() {
         let ld = Insn::new(Op::Ld, 5, 10, 0, 0);

@@ -400,7 +400,7 @@ mod tests {
         assert!(costs.contains(&56), "a dirty victim costs 13 more: {costs:?}");
     }
 
-    /// Section 4 of the measurements, RL = WL = 30.
+    /// Measured (M4) at RL = WL = 30.
     #[test]
     fn several_harts() {
         let mut r = Rocket::new(4, 30, 30);
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(r.device_write(0, 301, Path::Axi, 10), 15, "the next one waits for the slot");
     }
 
-    /// Section 5: entries in the L1D.
+    /// Measured (M1), entries in the L1D.
     #[test]
     fn walks() {
         let mut r = Rocket::new(1, 30, 20);
