@@ -15,8 +15,9 @@ use crate::mem::{Paddr, Ref};
 use crate::object::cap::{Cap, Cte, FrameSize, VmRights};
 use crate::object::mdb::Mdb;
 use crate::object::tcb::{Slot, Tcb, ThreadState};
-use crate::object::vspace::{AsidPool, PageTable};
+use crate::object::vspace::{AsidPool, PageTable, asid};
 use crate::state::Kernel;
+use crate::thread;
 
 const PAGE: u64 = 1 << PAGE_4K;
 /// ASID of the root task (0 is never used).
@@ -115,12 +116,10 @@ impl<'a> Builder<'a> {
     fn address_space(&mut self, tree: &[u8]) -> BootInfo {
         let layout = self.layout;
         let root: Ref<PageTable> = self.object(layout.vspace);
-        let half = self.kernel.arch.kernel_half();
-        self.kernel.get_mut(root).0[sv39::KERNEL_HALF..].copy_from_slice(&half);
-        self.provide(slot::VSPACE, Cap::page_table(root).mapped_at(ROOT_ASID, 0));
         let pool: Ref<AsidPool> = self.object(layout.asid_pool);
         self.kernel.asid_pools[0] = Some(pool);
-        self.kernel.get_mut(pool).0[usize::from(ROOT_ASID)] = Some(root);
+        asid::assign(self.kernel, pool, ROOT_ASID, root);
+        self.provide(slot::VSPACE, Cap::page_table(root).mapped_at(ROOT_ASID, 0));
 
         let paging = self.next_slot;
         for table in layout.tables() {
@@ -212,7 +211,7 @@ impl<'a> Builder<'a> {
             let cap = if to == Slot::Buffer { cap.unmapped() } else { cap };
             self.kernel.insert(cap, source, tcb.slot(to));
         }
-        *self.kernel.get_mut(tcb.slot(Slot::Reply)) = Cte { cap: Cap::reply(tcb, true, true), mdb: Mdb::ALONE };
+        thread::set_up_reply_master(self.kernel, tcb);
         let time_slice = self.kernel.config.time_slice;
         let thread = self.kernel.get_mut(tcb);
         thread.priority = ROOT_PRIORITY;
