@@ -36,7 +36,7 @@ loom: toolchain ## every interleaving of ring, bell and executor
 	RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p libipc --test loom
 
 miri: ## undefined behaviour, on nightly (optional)
-	cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib
+	MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib
 
 bench-check: toolchain ## exact cycle counts against the stored tables (UPDATE=1 stores the new ones)
 	cargo test --release -p bench --test shape --test exact

@@ -109,39 +109,30 @@ impl Waiting {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use alloc::sync::Arc;
-    use alloc::task::Wake;
+    use crate::executor::ReadySet;
     use alloc::vec::Vec;
-    use core::sync::atomic::{AtomicU32, Ordering};
-
-    struct Count(AtomicU32);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 
     #[test]
     fn each_who_waits_is_woken_once_in_turn() {
-        let counts: Vec<Arc<Count>> = (0..3).map(|_| Arc::new(Count(AtomicU32::new(0)))).collect();
-        let wakers: Vec<Waker> = counts.iter().map(|count| Waker::from(count.clone())).collect();
-        let woken = || counts.iter().map(|count| count.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let tasks = ReadySet::new(3);
+        let mut wakers = Vec::new();
+        (0..3).for_each(|task| tasks.set(task));
+        tasks.run(|_, waker| wakers.push(waker.clone()));
         let waiting = Waiting::new();
-        waiting.wake_one();
-        assert_eq!(woken(), [0, 0, 0]);
+        let wake_one = || {
+            let mut woken = Vec::new();
+            waiting.wake_one();
+            tasks.run(|task, _| woken.push(task));
+            woken
+        };
+        assert_eq!(wake_one(), []);
         for waker in wakers.iter().chain(&wakers) {
             waiting.add(waker); // twice each: waiting again changes nothing
         }
-        for expected in [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1]] {
-            waiting.wake_one();
-            assert_eq!(woken(), expected);
-        }
+        assert_eq!([wake_one(), wake_one(), wake_one(), wake_one()], [vec![0], vec![1], vec![2], vec![]]);
         // The first place goes to whoever comes first.
         waiting.add(&wakers[2]);
         waiting.add(&wakers[0]);
-        waiting.wake_one();
-        waiting.wake_one();
-        assert_eq!(woken(), [2, 1, 2]);
+        assert_eq!([wake_one(), wake_one(), wake_one()], [vec![2], vec![0], vec![]]);
     }
 }

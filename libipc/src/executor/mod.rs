@@ -36,6 +36,8 @@ use idle::Idle;
 use pool::Pool;
 
 pub use events::Events;
+#[cfg(all(test, not(loom)))]
+pub(crate) use ready::ReadySet;
 
 /// What an executor looks after besides its tasks: a client, a server, the events of devices.
 pub trait Link {
