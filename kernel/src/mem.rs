@@ -6,7 +6,7 @@
 //!
 //! The unsafe part of the portable kernel is this file. A `Ref<T>` is made in two ways only: from the address field of a
 //! capability of T's type (`object/cap.rs`), or from a link that another object holds (which came from a capability). The invariant:
-//! *while a Ref<T> can be reached, its memory holds a T*. Untyped_Retype establishes it (zeroed memory; every object type is valid
+//! *while a `Ref<T>` can be reached, its memory holds a `T`*. Untyped_Retype establishes it (zeroed memory; every object type is valid
 //! when zero), deletion of the last capability ends it after every link to the object has been cut.
 
 use core::fmt;

@@ -243,7 +243,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn fast_and_slow_are_equal(characters in characters(), steps in prop::collection::vec(step(), 1..60)) {

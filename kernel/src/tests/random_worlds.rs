@@ -149,7 +149,7 @@ fn run(w: &mut World, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn invariants_hold(steps in prop::collection::vec(step(), 1..120)) {

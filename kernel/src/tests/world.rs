@@ -87,8 +87,8 @@ impl World {
         let own = take(OWN_OBJECTS_BITS);
         // SAFETY: fresh zeroed memory of the arena.
         unsafe { k.start(config, Paddr(own).kva()) };
-        // SAFETY: each address is fresh zeroed memory of the arena, aligned and large enough.
         fn fresh<T>(paddr: u64) -> Ref<T> {
+            // SAFETY: each address is fresh zeroed memory of the arena, aligned and large enough.
             unsafe { Ref::assume(Paddr(paddr).kva()) }
         }
         let cnode: Ref<Cte> = fresh(take(ROOT_BITS + object::bits::SLOT));
