@@ -114,8 +114,12 @@ impl Sockets {
 
     /// Moves a slot on after its TCP state may have changed, in either direction of the head picture's arrows.
     pub fn follow(&mut self, slot: SlotId) {
-        let has_peer = self.slots.refile(slot);
         let state = self.slots.socket(slot).state();
+        if state == State::Established && matches!(self.slots.role(slot), Some(Role::Owned)) {
+            // Nearly always; it keeps its peer.
+            return;
+        }
+        let has_peer = self.slots.refile(slot);
         match self.slots.role(slot) {
             Some(Role::Pending(listener)) => self.follow_pending(slot, listener, state),
             Some(Role::Closing) if state == State::Closed && !has_peer => {
