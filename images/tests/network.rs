@@ -15,7 +15,9 @@ fn run(name: &str, changes: &[(&str, &str)], network: &str) -> Report {
     manifest.rename(name);
     changes.iter().for_each(|(key, value)| manifest.set(key, value).unwrap());
     let options = Options { out: None, quiet: true, without_firmware: false, progress: &|_| () };
-    let image = Builder::new().and_then(|mut builder| builder.build(&manifest, &options)).unwrap_or_else(|error| panic!("{error}"));
+    let image = Builder::new()
+        .and_then(|mut builder| builder.build(&manifest, &options))
+        .unwrap_or_else(|error| panic!("{error}"));
     let config = Config {
         harts: image.machine.harts,
         memory_bytes: image.machine.memory.0,
