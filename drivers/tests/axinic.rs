@@ -182,7 +182,7 @@ impl Bench {
         self.machine.borrow().board.lines[line]
     }
 
-    fn from_far(&self, frame: &[u8]) {
+    fn arrive(&self, frame: &[u8]) {
         self.far.to_send.lock().unwrap().push_back(frame.to_vec());
     }
 
@@ -233,7 +233,7 @@ fn frames_of_all_lengths_are_received_unchanged() {
     let mut bench = Bench::new(Coalesce::EACH, 7);
     for (seed, length) in LENGTHS.into_iter().enumerate() {
         let frame = frame(MAC, length, seed);
-        bench.from_far(&frame);
+        bench.arrive(&frame);
         bench.pass(LONG);
         assert_eq!(bench.drain(), [frame]);
     }
@@ -266,7 +266,7 @@ fn rings_wrap_many_times_in_both_directions() {
     for batch in 0..60 {
         let incoming: Vec<_> = (0..batch % 6 + 1).map(|n| frame(MAC, 60 + batch * 7 + n, batch + n)).collect();
         let outgoing: Vec<_> = (0..batch % 7 + 1).map(|n| frame(BROADCAST, 60 + batch * 5 + n, batch * n)).collect();
-        incoming.iter().for_each(|frame| bench.from_far(frame));
+        incoming.iter().for_each(|frame| bench.arrive(frame));
         outgoing.iter().for_each(|frame| bench.send(frame));
         bench.nic.tx_publish();
         bench.pass(LONG);
@@ -284,7 +284,7 @@ fn rings_wrap_many_times_in_both_directions() {
 fn frames_wait_in_the_mac_while_the_ring_is_dry() {
     let mut bench = Bench::new(Coalesce::EACH, 2);
     let frames: Vec<_> = (0..6).map(|n| frame(MAC, 100 + n, n)).collect();
-    frames.iter().for_each(|frame| bench.from_far(frame));
+    frames.iter().for_each(|frame| bench.arrive(frame));
     bench.pass(LONG);
     let mut received = bench.drain();
     assert_eq!(received.len(), 2);
@@ -300,9 +300,9 @@ fn frames_wait_in_the_mac_while_the_ring_is_dry() {
 #[test]
 fn only_frames_for_the_station_and_for_everybody_are_received() {
     let mut bench = Bench::new(Coalesce::EACH, 7);
-    bench.from_far(&frame([2, 0, 0, 0, 0, 0x99], 60, 1));
+    bench.arrive(&frame([2, 0, 0, 0, 0, 0x99], 60, 1));
     let broadcast = frame(BROADCAST, 60, 2);
-    bench.from_far(&broadcast);
+    bench.arrive(&broadcast);
     bench.pass(LONG);
     assert_eq!(bench.drain(), [broadcast]);
 }
@@ -312,7 +312,7 @@ fn each_frame_interrupts_and_the_acknowledgement_ends_it() {
     let mut bench = Bench::new(Coalesce::EACH, 7);
     assert_eq!(bench.nic.rx_event(), Event::None);
     for seed in 0..3 {
-        bench.from_far(&frame(MAC, 60, seed));
+        bench.arrive(&frame(MAC, 60, seed));
         bench.pass(LONG);
         assert!(bench.line(LINE_S2MM));
         assert_eq!(bench.nic.rx_event(), Event::Packets);
@@ -324,10 +324,10 @@ fn each_frame_interrupts_and_the_acknowledgement_ends_it() {
 #[test]
 fn a_frame_between_acknowledgement_and_draining_interrupts_again() {
     let mut bench = Bench::new(Coalesce::EACH, 7);
-    bench.from_far(&frame(MAC, 60, 1));
+    bench.arrive(&frame(MAC, 60, 1));
     bench.pass(LONG);
     assert_eq!(bench.nic.rx_event(), Event::Packets);
-    bench.from_far(&frame(MAC, 60, 2));
+    bench.arrive(&frame(MAC, 60, 2));
     bench.pass(LONG);
     assert_eq!(bench.drain().len(), 2);
     assert!(bench.line(LINE_S2MM));
@@ -338,11 +338,11 @@ fn the_threshold_holds_the_interrupt_back() {
     let packets = NonZeroU8::new(4).unwrap();
     let mut bench = Bench::new(Coalesce { packets, delay: 0 }, 7);
     for seed in 0..3 {
-        bench.from_far(&frame(MAC, 60, seed));
+        bench.arrive(&frame(MAC, 60, seed));
     }
     bench.pass(LONG);
     assert!(!bench.line(LINE_S2MM), "three of four");
-    bench.from_far(&frame(MAC, 60, 3));
+    bench.arrive(&frame(MAC, 60, 3));
     bench.pass(LONG);
     assert!(bench.line(LINE_S2MM));
     assert_eq!(bench.drain().len(), 4);
@@ -353,7 +353,7 @@ fn the_delay_interrupts_for_fewer_frames_than_the_threshold() {
     let packets = NonZeroU8::new(64).unwrap();
     // 80 units of 1.25 us.
     let mut bench = Bench::new(Coalesce { packets, delay: 80 }, 7);
-    bench.from_far(&frame(MAC, 60, 0));
+    bench.arrive(&frame(MAC, 60, 0));
     bench.pass(SimTime::from_us(50));
     assert!(!bench.line(LINE_S2MM), "too early");
     bench.pass(SimTime::from_us(100));
@@ -404,10 +404,10 @@ fn what_cannot_be_sent_comes_back() {
 fn a_bus_error_stops_the_channel_and_recovery_loses_no_buffer() {
     let mut bench = Bench::new(Coalesce::EACH, 7);
     let whole = frame(MAC, 200, 1);
-    bench.from_far(&whole);
+    bench.arrive(&whole);
     bench.pass(LONG);
     bench.machine.borrow_mut().board.broken = true;
-    bench.from_far(&frame(MAC, 200, 2));
+    bench.arrive(&frame(MAC, 200, 2));
     bench.pass(LONG);
     assert!(bench.line(LINE_S2MM));
     assert_eq!(bench.nic.rx_event(), Event::Error);
@@ -419,7 +419,7 @@ fn a_bus_error_stops_the_channel_and_recovery_loses_no_buffer() {
     assert_eq!(bench.nic.rx_event(), Event::None);
     // All seven buffers are with the device again: so many frames fit without draining.
     let frames: Vec<_> = (0..7).map(|n| frame(MAC, 300 + n, n)).collect();
-    frames.iter().for_each(|frame| bench.from_far(frame));
+    frames.iter().for_each(|frame| bench.arrive(frame));
     bench.pass(LONG);
     assert_eq!(bench.drain(), frames);
     assert_eq!(bench.nic.counters().resets, 1);
