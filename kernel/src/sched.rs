@@ -169,8 +169,9 @@ pub fn switch_to(k: &mut Kernel, thread: Ref<Tcb>) {
     k.this_mut().current = Some(thread);
 }
 
+/// The core stays in the address space that it is in: when that goes away, `Arch::evict_space` moves idle cores too, and the
+/// thread that ran last is often the next one.
 fn switch_to_idle(k: &mut Kernel) {
-    k.arch.switch_to_kernel_space();
     user_interrupt::switch(k, None);
     let idle = k.idle();
     k.this_mut().current = Some(idle);
