@@ -36,8 +36,10 @@ impl Kernel {
     }
 }
 
-/// CNode_Revoke (seL4 `cteRevoke`): deletes all descendants of the slot.
+/// CNode_Revoke (seL4 `cteRevoke`): deletes all descendants of the slot. Entries of sender tables are descendants of the capability
+/// that was registered even where a copy of it would be a sibling.
 pub fn revoke(k: &mut Kernel, slot: Ref<Cte>) -> Result<(), Preempted> {
+    delete_entries(k, slot);
     while let Some(child) = k.first_child(slot) {
         delete(k, child)?;
         k.preemption_point()?;

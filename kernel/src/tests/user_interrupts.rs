@@ -131,6 +131,12 @@ fn deleting_or_revoking_the_capability_clears_its_entries_only() {
     assert_eq!([1, 2].map(|index| b.entry(index).valid()), [false, false]);
     assert!(b.w.effects().contains(&Effect::FenceSenders));
     assert_ne!(b.receiver(), 0, "the doorbell itself stays");
+    // A copy of a copy has no children in the tree, but its entries go when it is revoked.
+    let badged = b.w.mint(b.bell, Rights::WRITE, 1 << 5);
+    let copy = b.w.copy(badged, Rights::ALL);
+    assert_eq!((b.register(badged), b.register(copy)), ((0, vec![0]), (0, vec![1])));
+    b.w.revoke(copy);
+    assert_eq!([0, 1].map(|index| b.entry(index).valid()), [true, false]);
 }
 
 #[test]
