@@ -7,8 +7,6 @@
 //! Our addition: entries of sender tables are capabilities too. They follow the notification capability they were made from
 //! directly, as a run that copies of that capability do not split; so deleting a slot finds its entries behind it.
 
-use abi::error::LookupFailure;
-
 use super::cap::{Cap, Cte, Kind};
 use crate::api::error::Refusal;
 use crate::mem::{Kva, Ref};
@@ -285,9 +283,4 @@ impl Kernel {
             _ => cap,
         })
     }
-}
-
-/// The lookup failure of an empty slot where a capability is needed.
-pub const fn missing(depth: u64) -> LookupFailure {
-    LookupFailure::MissingCapability { bits_left: depth }
 }
