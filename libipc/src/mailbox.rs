@@ -135,3 +135,129 @@ impl Mailbox {
         Some((slot, answer))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use alloc::rc::Rc;
+
+    use crate::executor::Executor;
+    use crate::port::{Patience, Port};
+    use crate::serve::Server;
+
+    fn message(value: u64) -> Message {
+        Message::new(1, [value])
+    }
+
+    /// Plays the kernel and the clients: delivers requests at each park, and writes down what the port would do.
+    struct Script {
+        mailbox: Rc<Mailbox>,
+        requests: RefCell<Vec<(u64, u64)>>,
+        trace: RefCell<Vec<String>>,
+    }
+
+    impl Script {
+        fn log(&self, what: String) {
+            self.trace.borrow_mut().push(what);
+        }
+
+        fn send_outgoing(&self) {
+            while let Some((slot, answer)) = self.mailbox.outgoing() {
+                self.log(format!("send {slot} {:?}", answer.map(|message| message.words[0])));
+            }
+        }
+    }
+
+    impl Port for Script {
+        fn take(&self) -> u64 {
+            0
+        }
+        fn can_arm(&self) -> bool {
+            false
+        }
+        fn relax(&self) {}
+        fn park(&self) -> u64 {
+            self.send_outgoing();
+            match self.mailbox.caller() {
+                Caller::Answered(answer) => self.log(format!("reply {:?}", answer.map(|message| message.words[0]))),
+                Caller::Waiting(ticket) => self.log(match self.mailbox.reserve(ticket) {
+                    Some(slot) => format!("save {slot}"),
+                    None => String::from("full"),
+                }),
+                Caller::Nobody => (),
+            }
+            self.mailbox.caller_gone();
+            let (badge, value) = self.requests.borrow_mut().remove(0);
+            if !self.mailbox.arrive(badge, message(value)) {
+                self.log(format!("stranger {badge}"));
+            }
+            0
+        }
+        fn patience(&self) -> Patience {
+            Patience::NONE
+        }
+    }
+
+    fn script(slots: usize, requests: &[(u64, u64)]) -> (Script, Server) {
+        let mailbox = Rc::new(Mailbox::new(slots));
+        mailbox.serve(alloc::vec![3, 9]);
+        let server = Server::over_mailbox(2, mailbox.clone());
+        (Script { mailbox, requests: RefCell::new(requests.to_vec()), trace: RefCell::default() }, server)
+    }
+
+    #[test]
+    fn an_answer_in_time_goes_out_with_the_next_receive() {
+        let (script, server) = script(1, &[(3, 10), (9, 20), (5, 0), (3, 30)]);
+        let executor = Executor::new(1);
+        executor.attach(&server);
+        let serve = async {
+            for (channel, value) in [(0, 10), (1, 20), (0, 30)] {
+                let request = server.recv().await;
+                assert_eq!((request.channel(), request.message().words[0]), (channel, value));
+                request.reply(message(value + 1));
+            }
+        };
+        executor.spawn(serve).unwrap();
+        executor.run(&script);
+        assert_eq!(script.trace.take(), ["reply Some(11)", "reply Some(21)", "stranger 5"]);
+        assert_eq!(script.mailbox.caller(), Caller::Answered(Some(message(31))), "left for the last flush");
+    }
+
+    #[test]
+    fn a_late_answer_goes_to_the_saved_caller_and_frees_the_slot() {
+        let (script, server) = script(1, &[(3, 10), (3, 20), (3, 30)]);
+        let executor = Executor::new(1);
+        executor.attach(&server);
+        let serve = async {
+            let first = server.recv().await;
+            let second = server.recv().await; // parks with the first unanswered
+            first.reply(message(11));
+            second.reply(message(21));
+            drop(server.recv().await);
+        };
+        executor.spawn(serve).unwrap();
+        executor.run(&script);
+        assert_eq!(script.trace.take(), ["save 0", "send 0 Some(11)", "reply Some(21)"]);
+        assert_eq!(script.mailbox.caller(), Caller::Answered(None), "dropped unanswered");
+        assert_eq!(script.mailbox.reserve(99), Some(0));
+    }
+
+    #[test]
+    fn without_a_slot_the_caller_is_turned_away_and_its_answer_lost() {
+        let (script, server) = script(1, &[(3, 10), (3, 20), (3, 30), (3, 40)]);
+        let executor = Executor::new(1);
+        executor.attach(&server);
+        let serve = async {
+            let first = server.recv().await;
+            let second = server.recv().await;
+            let third = server.recv().await; // the second finds no slot
+            second.reply(message(21));
+            first.reply(message(11));
+            third.reply(message(31));
+            server.recv().await.reply(message(41));
+        };
+        executor.spawn(serve).unwrap();
+        executor.run(&script);
+        assert_eq!(script.trace.take(), ["save 0", "full", "send 0 Some(11)", "reply Some(31)"]);
+    }
+}

@@ -60,6 +60,11 @@ impl<R: Ring> Channel<R> {
         }
     }
 
+    #[cfg(any(target_os = "none", test))]
+    fn over_endpoint(arena: ArenaMemory) -> Self {
+        Self { end: None, arena, in_flight: Cell::new(0), misbehaviour: Cell::new(None) }
+    }
+
     /// The next request: its kind, cookie and message.
     #[inline(always)] // as `Receive::poll`
     fn take(&self) -> Option<Packet> {
@@ -370,12 +375,7 @@ impl Server {
                 }
                 Transport::Sync { .. } => {
                     badges.push(channel.index as u64 + 1);
-                    Channel {
-                        end: None,
-                        arena: ArenaMemory::from_env(&channel)?,
-                        in_flight: Cell::new(0),
-                        misbehaviour: Cell::new(None),
-                    }
+                    Channel::over_endpoint(ArenaMemory::from_env(&channel)?)
                 }
             });
         }
@@ -388,5 +388,14 @@ impl Server {
             }
             _ => Err(OpenError::MixedTransports),
         }
+    }
+}
+
+#[cfg(test)]
+impl Server {
+    /// A server of `channels` channels over an endpoint, whose requests come through `mailbox`.
+    pub(crate) fn over_mailbox(channels: usize, mailbox: Rc<Mailbox>) -> Self {
+        let channel = |_| Channel::over_endpoint(ArenaMemory::leak(0));
+        Self::over((0..channels).map(channel).collect(), Some(mailbox))
     }
 }

@@ -7,7 +7,7 @@
 //! All are safe: hardware checks every operand against what the kernel granted, and what is not granted has no effect.
 //! On another architecture than RISC-V they behave like a hart with `suist` = `suirs` = 0.
 //!
-//! Ordering: loads and stores before [`send`] and [`write`] are performed before the bit appears at the receiver; loads
+//! Ordering: loads and stores before [`send`] and [`write()`] are performed before the bit appears at the receiver; loads
 //! after [`read`] see all that preceded the sends whose bits it returned. The compiler keeps the same order, since each is
 //! an `asm!` block that may touch memory.
 

@@ -15,7 +15,7 @@
 //! Any success goes back through doze(Running) to the next round. "Fence, look again" after each announcement is what makes the
 //! bell safe ([`crate::bell`]).
 //!
-//! How long each stage lasts adapts ([`Trial`]): on a hart shared with the peer, looking never helps and soon is not done any
+//! How long each stage lasts adapts (`Trial`): on a hart shared with the peer, looking never helps and soon is not done any
 //! more; with the peer on another hart it mostly helps and stays.
 
 use crate::bell::{Doze, full_fence};
