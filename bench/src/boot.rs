@@ -18,7 +18,7 @@ use crate::results::Machine;
 pub const SEED: u64 = 0;
 
 /// A run that takes longer than this, in simulated time, hangs.
-const TIME_LIMIT_S: u64 = 30;
+const TIME_LIMIT_S: u64 = 100;
 /// Core clock of the board.
 const CLOCK_HZ: u64 = 100_000_000;
 

@@ -306,6 +306,7 @@ pub fn table(points: &[Point]) -> Table {
         table.published(cells("published".into(), &theirs, &|_| String::new()));
     }
     table.note("async:sync below 1: the asynchronous call is cheaper; on one hart against the fast path.");
+    table.note("uintr/call 0: whoever was to be woken was still looking, so nobody rang.");
     table.note("published: reL4 on a 100 MHz Rocket FPGA, read off its chart.");
     table
 }

@@ -52,7 +52,7 @@ enum Command {
         #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=256), default_values_t = socket::CONNECTIONS)]
         connections: Vec<u32>,
         /// Requests to time at each point, for each connection.
-        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200))]
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
         requests: Option<u32>,
         /// Capture the packets of all machines, one after another.
         #[arg(long, value_name = "FILE")]

@@ -70,9 +70,9 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Every point of the published figure; `quick` with a fifth of the requests.
+    /// Every point of the published figure, with enough requests for a 99th percentile; `quick` without.
     pub fn new(quick: bool) -> Self {
-        let (requests, warmup) = if quick { (10, 4) } else { (50, 10) };
+        let (requests, warmup) = if quick { (10, 4) } else { (200, 20) };
         Self {
             transports: Transport::ALL.to_vec(),
             harts: vec![1, 2],
