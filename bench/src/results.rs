@@ -189,17 +189,9 @@ impl Summary {
         text.push_str("\n  ]\n}\n");
         text
     }
-
-    /// Writes the file to `path`, making its folder.
-    ///
-    /// # Errors
-    /// Names the path and what the host said.
-    pub fn write(&self, path: &Path) -> Result<(), WriteError> {
-        write_file(path, self.to_json().as_bytes())
-    }
 }
 
-/// A file of ours could not be written.
+/// A file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct WriteError {
@@ -207,18 +199,20 @@ pub struct WriteError {
     source: std::io::Error,
 }
 
-/// Writes `bytes` to `path`, making its folder.
+/// Writes `bytes` to `path`, whose folder exists.
 ///
 /// # Errors
 /// Names the path and what the host said.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-    let write = || {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        std::fs::write(path, bytes)
-    };
-    write().map_err(|source| WriteError { path: path.to_owned(), source })
+    std::fs::write(path, bytes).map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+/// Makes the folder that a file of ours goes to.
+///
+/// # Errors
+/// Names the path and what the host said.
+pub fn make_folder(path: &Path) -> Result<(), WriteError> {
+    std::fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_owned(), source })
 }
 
 /// One digest for the images of a run: the SHA-256 of what `sha256sum NAME.elf ...` prints for them in this order.

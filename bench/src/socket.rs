@@ -116,7 +116,8 @@ impl Spec {
 
     /// The points in words, for a boot that is called `boot`.
     pub fn labels(&self, boot: &str) -> Vec<String> {
-        self.connections.iter().map(|connections| format!("{boot}, {connections} connections")).collect()
+        let plural = |count: u32| if count == 1 { "" } else { "s" };
+        self.connections.iter().map(|&count| format!("{boot}, {count} connection{}", plural(count))).collect()
     }
 
     /// The machine that measures the points; `captured` keeps the packets.

@@ -99,8 +99,12 @@ impl Table {
         text += &format!("{}\n", colour.paint("1", groups.trim_end()));
         text += &format!("{}\n", colour.paint("1", &line(&self.headings, &columns)));
         for (kind, cells) in &self.rows {
-            let code = if *kind == Kind::Ours { "0" } else { "2" };
-            text += &format!("{}\n", colour.paint(code, &line(cells, &columns)));
+            let line = line(cells, &columns);
+            text += &match kind {
+                Kind::Ours => line,
+                Kind::Published => colour.paint("2", &line),
+            };
+            text.push('\n');
         }
         for note in &self.notes {
             text += &format!("  {}\n", colour.paint("2", note));

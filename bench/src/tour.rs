@@ -102,8 +102,10 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let measured = measure(options.ipc.as_ref(), options.socket.as_ref(), options.pcap.is_some())?;
     let summary = summary(&measured);
     let prefix = if options.quick { "quick-" } else { "" };
-    let results = Builder::new()?.target().join("results").join(format!("{prefix}{}.json", options.name));
-    summary.write(&results)?;
+    let folder = Builder::new()?.target().join("results");
+    results::make_folder(&folder)?;
+    let results = folder.join(format!("{prefix}{}.json", options.name));
+    results::write_file(&results, summary.to_json().as_bytes())?;
     if let Some(path) = &options.pcap {
         results::write_file(path, &capture::join(&measured.captures))?;
     }
@@ -203,6 +205,7 @@ fn commit() -> String {
 /// Draws the figures of the tree; returns their files.
 fn draw(measured: &Measured) -> Result<Vec<PathBuf>, Error> {
     let folder = tree().join("images/figures");
+    results::make_folder(&folder)?;
     let charts = ipc::charts(&measured.ipc).into_iter().chain(socket::charts(&measured.socket));
     let mut files = Vec::new();
     for (name, chart) in charts {
