@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom miri bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom miri bench-kernel bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -37,6 +37,9 @@ loom: toolchain ## every interleaving of ring, bell and executor
 
 miri: ## undefined behaviour, on nightly (optional)
 	MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib
+
+bench-kernel: toolchain ## cycles of calls, signals, mappings; target/results/kernel.json
+	cargo run --release -p bench -- kernel
 
 bench-check: toolchain ## exact cycle counts against the stored tables (UPDATE=1 stores the new ones)
 	cargo test --release -p bench --test shape --test exact

@@ -6,6 +6,7 @@ pub mod error;
 pub mod figure;
 pub mod ipc;
 pub mod jobs;
+pub mod kernel;
 pub mod progress;
 pub mod published;
 pub mod results;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bench::tour::{self, Options, Output};
-use bench::{ipc, socket};
+use bench::{ipc, kernel, socket};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
@@ -37,6 +37,11 @@ enum Command {
         /// Calls to time at each point.
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
         calls: Option<u64>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Kernel operations; writes target/results/kernel.json.
+    Kernel {
         #[command(flatten)]
         common: Common,
     },
@@ -89,6 +94,9 @@ impl Command {
                 let calls = calls.unwrap_or(default.calls);
                 let sweep = ipc::Sweep { transports: transport, concurrencies: concurrency, calls, ..default };
                 Options { ipc: Some(sweep), ..options("ipc", &common) }
+            }
+            Self::Kernel { common } => {
+                Options { kernel: kernel::Spec::all(common.quick), ..options("kernel", &common) }
             }
             Self::Net { transport, harts, connections, requests, pcap, common } => {
                 let default = socket::Sweep::new(common.quick);

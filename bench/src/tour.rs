@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::progress::Progress;
 use crate::results::{self, Machine, Record, Summary};
 use crate::table::Colour;
-use crate::{capture, ipc, jobs, socket};
+use crate::{capture, ipc, jobs, kernel, socket};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Output {
 pub struct Options {
     /// Name of the results file, without its ending.
     pub name: &'static str,
+    /// Kernel operations.
+    pub kernel: Vec<kernel::Spec>,
     /// The null call.
     pub ipc: Option<ipc::Sweep>,
     /// Sockets.
@@ -44,13 +46,15 @@ pub struct Options {
 impl Options {
     /// Nothing to measure yet.
     pub fn new(name: &'static str, output: Output) -> Self {
-        Self { name, ipc: None, socket: None, pcap: None, output, quick: false, figures: false }
+        Self { name, kernel: Vec::new(), ipc: None, socket: None, pcap: None, output, quick: false, figures: false }
     }
 }
 
 /// What has been measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
+    /// Kernel operations.
+    pub kernel: Vec<kernel::Point>,
     /// The null call.
     pub ipc: Vec<ipc::Point>,
     /// Sockets.
@@ -64,12 +68,13 @@ pub struct Measured {
 impl Measured {
     /// All records, in the order of the experiments.
     pub fn records(&self) -> Vec<Record> {
-        [ipc::records(&self.ipc), socket::records(&self.socket)].concat()
+        [kernel::records(&self.kernel), ipc::records(&self.ipc), socket::records(&self.socket)].concat()
     }
 }
 
 /// A boot and what it measures.
 enum Job {
+    Kernel(kernel::Spec, Boot),
     Ipc(ipc::Spec, Boot),
     Socket(socket::Spec, Boot),
 }
@@ -77,14 +82,14 @@ enum Job {
 impl Job {
     fn boot(&self) -> &Boot {
         match self {
-            Self::Ipc(_, boot) | Self::Socket(_, boot) => boot,
+            Self::Kernel(_, boot) | Self::Ipc(_, boot) | Self::Socket(_, boot) => boot,
         }
     }
 
     /// The points that it measures, in words.
     fn labels(&self) -> Vec<String> {
         match self {
-            Self::Ipc(_, boot) => vec![boot.label.clone()],
+            Self::Kernel(_, boot) | Self::Ipc(_, boot) => vec![boot.label.clone()],
             Self::Socket(spec, boot) => spec.labels(&boot.label),
         }
     }
@@ -99,7 +104,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
         // Before minutes of work, not after them.
         results::write_file(path, &[])?;
     }
-    let measured = measure(options.ipc.as_ref(), options.socket.as_ref(), options.pcap.is_some())?;
+    let measured = measure(&options.kernel, options.ipc.as_ref(), options.socket.as_ref(), options.pcap.is_some())?;
     let summary = summary(&measured);
     let prefix = if options.quick { "quick-" } else { "" };
     let folder = Builder::new()?.target().join("results");
@@ -127,25 +132,32 @@ pub fn run(options: &Options) -> Result<(), Error> {
 ///
 /// # Errors
 /// The first failure, with what the guest said.
-pub fn measure(ipc: Option<&ipc::Sweep>, socket: Option<&socket::Sweep>, captured: bool) -> Result<Measured, Error> {
+pub fn measure(
+    kernel: &[kernel::Spec],
+    ipc: Option<&ipc::Sweep>,
+    socket: Option<&socket::Sweep>,
+    captured: bool,
+) -> Result<Measured, Error> {
     let ipc = ipc.map(ipc::Sweep::specs).unwrap_or_default();
     let socket = socket.map(socket::Sweep::specs).unwrap_or_default();
-    let points = ipc.len() + socket.iter().map(socket::Spec::points).sum::<usize>();
+    let points = kernel.len() + ipc.len() + socket.iter().map(socket::Spec::points).sum::<usize>();
     let progress = Progress::new(points as u64);
-    let result = measure_specs(ipc, socket, captured, &progress);
+    let result = measure_specs(kernel, ipc, socket, captured, &progress);
     progress.finish();
     result
 }
 
 /// Builds the images, then runs the machines on all processors of the host. The long jobs, sockets, start first.
 fn measure_specs(
+    kernel: &[kernel::Spec],
     ipc: Vec<ipc::Spec>,
     socket: Vec<socket::Spec>,
     captured: bool,
     progress: &Progress,
 ) -> Result<Measured, Error> {
     let mut builder = Builder::new()?;
-    for manifest in socket.iter().map(socket::Spec::manifest).chain(ipc.iter().map(ipc::Spec::manifest)) {
+    let manifests = socket.iter().map(socket::Spec::manifest).chain(ipc.iter().map(ipc::Spec::manifest));
+    for manifest in manifests.chain(kernel.iter().map(kernel::Spec::manifest)) {
         builder.check(&manifest?)?;
     }
     progress.phase("building the images");
@@ -153,6 +165,10 @@ fn measure_specs(
     for spec in socket {
         let boot = spec.boot(captured, &mut builder)?;
         jobs.push(Job::Socket(spec, boot));
+    }
+    for &spec in kernel {
+        let boot = spec.boot(&mut builder)?;
+        jobs.push(Job::Kernel(spec, boot));
     }
     for spec in ipc {
         let boot = spec.boot(&mut builder)?;
@@ -167,9 +183,16 @@ fn measure_specs(
     let mut measured = Measured::default();
     let image = |boot: &Boot| (boot.name.clone(), boot.digest());
     for (job, run) in jobs.iter().zip(&runs) {
-        if let Job::Ipc(spec, boot) = job {
-            measured.ipc.push(spec.point(run)?);
-            measured.images.push(image(boot));
+        match job {
+            Job::Kernel(spec, boot) => {
+                measured.kernel.push(spec.point(run)?);
+                measured.images.push(image(boot));
+            }
+            Job::Ipc(spec, boot) => {
+                measured.ipc.push(spec.point(run)?);
+                measured.images.push(image(boot));
+            }
+            Job::Socket(..) => {}
         }
     }
     for (job, run) in jobs.iter().zip(runs) {
@@ -184,7 +207,8 @@ fn measure_specs(
 
 /// The results file of `measured`.
 pub fn summary(measured: &Measured) -> Summary {
-    let harts = measured.ipc.iter().map(|point| point.transport.harts());
+    let harts = measured.kernel.iter().map(|point| point.measure.harts());
+    let harts = harts.chain(measured.ipc.iter().map(|point| point.transport.harts()));
     let harts = harts.chain(measured.socket.iter().map(|point| point.harts)).max().unwrap_or(1);
     let machine = Machine { harts: harts.into(), ..boot::machine() };
     Summary::new(commit(), &measured.images, machine, boot::SEED, measured.records())
@@ -220,6 +244,9 @@ fn draw(measured: &Measured) -> Result<Vec<PathBuf>, Error> {
 fn tables(measured: &Measured, written: &[PathBuf]) -> String {
     let colour = Colour::of_stdout();
     let mut text = String::new();
+    if !measured.kernel.is_empty() {
+        text += &format!("{}\n", kernel::table(&measured.kernel).render(colour));
+    }
     if !measured.ipc.is_empty() {
         text += &format!("{}\n", ipc::table(&measured.ipc).render(colour));
     }

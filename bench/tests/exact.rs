@@ -11,7 +11,7 @@ use bench::tour;
 #[test]
 fn cycles_are_those_of_the_stored_table() {
     let sweep = Sweep { concurrencies: vec![1, 8, 32], ..Sweep::new(true) };
-    let measured = tour::measure(Some(&sweep), None, false).unwrap_or_else(|error| panic!("{error}"));
+    let measured = tour::measure(&[], Some(&sweep), None, false).unwrap_or_else(|error| panic!("{error}"));
     let row = |point: &bench::ipc::Point| {
         let totals = point.totals;
         format!(

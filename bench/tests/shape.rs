@@ -10,13 +10,13 @@ use bench::tour::{self, Measured};
 /// All transports at both ends and in the middle of the axis.
 static IPC: LazyLock<Measured> = LazyLock::new(|| {
     let sweep = ipc::Sweep { concurrencies: vec![1, 4, 32], ..ipc::Sweep::new(true) };
-    tour::measure(Some(&sweep), None, false).unwrap_or_else(|error| panic!("{error}"))
+    tour::measure(&[], Some(&sweep), None, false).unwrap_or_else(|error| panic!("{error}"))
 });
 
 /// All variants at a low and a high number of connections.
 static SOCKET: LazyLock<Measured> = LazyLock::new(|| {
     let sweep = socket::Sweep { connections: vec![1, 8], ..socket::Sweep::new(true) };
-    tour::measure(None, Some(&sweep), false).unwrap_or_else(|error| panic!("{error}"))
+    tour::measure(&[], None, Some(&sweep), false).unwrap_or_else(|error| panic!("{error}"))
 });
 
 fn point(transport: Transport, concurrency: u32) -> &'static ipc::Point {
@@ -98,7 +98,7 @@ fn asynchronous_sockets_are_faster_once_requests_overlap() {
 #[test]
 fn a_point_measured_alone_is_the_same_to_the_byte() {
     let ipc = ipc::Sweep { transports: vec![Transport::AsyncSmp], concurrencies: vec![4], ..ipc::Sweep::new(true) };
-    let alone = tour::measure(Some(&ipc), None, false).unwrap_or_else(|error| panic!("{error}"));
+    let alone = tour::measure(&[], Some(&ipc), None, false).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(alone.ipc, [*point(Transport::AsyncSmp, 4)]);
 
     let net = socket::Sweep {
@@ -108,7 +108,7 @@ fn a_point_measured_alone_is_the_same_to_the_byte() {
         ..socket::Sweep::new(true)
     };
     let [first, second] =
-        [(); 2].map(|()| tour::measure(None, Some(&net), true).unwrap_or_else(|error| panic!("{error}")));
+        [(); 2].map(|()| tour::measure(&[], None, Some(&net), true).unwrap_or_else(|error| panic!("{error}")));
     assert_eq!(first, second, "points, images and packets");
     assert_eq!(tour::summary(&first).to_json(), tour::summary(&second).to_json());
     let in_sweep: Vec<_> = SOCKET.socket.iter().filter(|point| first.socket.contains(point)).collect();
