@@ -205,7 +205,7 @@ impl Machine {
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         for hart in &self.core.harts {
-            for register in &hart.x[..32] {
+            for register in hart.x[..32].iter().chain(&hart.f) {
                 hash.update(register.to_le_bytes());
             }
             for word in [hart.pc, hart.clock, hart.instructions, hart.privilege as u64, u64::from(hart.waiting)] {

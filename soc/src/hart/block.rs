@@ -29,8 +29,8 @@ pub(crate) struct Block {
     pub taken: u32,
     /// First instruction is 4 bytes long and not on a 4-byte boundary.
     pub split_head: bool,
-    /// Registers that the first instruction reads, one bit each, for a late result of the block before.
-    pub head: u32,
+    /// Registers that the first instruction reads, as [`sources`] gives them, for a late result of the block before.
+    pub head: u64,
     /// Physical address and length.
     pub physical: u64,
     pub bytes: u64,

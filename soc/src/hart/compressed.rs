@@ -15,8 +15,8 @@ fn i_type(opcode: u32, funct3: u32, rd: u32, rs1: u32, imm: u32) -> u32 {
     opcode | rd << 7 | funct3 << 12 | rs1 << 15 | imm << 20
 }
 
-fn s_type(funct3: u32, rs1: u32, rs2: u32, imm: u32) -> u32 {
-    0x23 | bits(imm, 4, 0) << 7 | funct3 << 12 | rs1 << 15 | rs2 << 20 | bits(imm, 11, 5) << 25
+fn s_type(opcode: u32, funct3: u32, rs1: u32, rs2: u32, imm: u32) -> u32 {
+    opcode | bits(imm, 4, 0) << 7 | funct3 << 12 | rs1 << 15 | rs2 << 20 | bits(imm, 11, 5) << 25
 }
 
 fn r_type(opcode: u32, funct3: u32, funct7: u32, rd: u32, rs1: u32, rs2: u32) -> u32 {
@@ -40,7 +40,7 @@ fn branch(funct3: u32, rs1: u32, imm: u32) -> u32 {
         | bits(imm, 12, 12) << 31
 }
 
-/// The 32-bit form of compressed instruction `half`, or none if it is illegal or reserved (including the F and D forms).
+/// The 32-bit form of compressed instruction `half`, or none if it is illegal or reserved.
 pub fn expand(half: u16) -> Option<u32> {
     let c = u32::from(half);
     let funct3 = bits(c, 15, 13);
@@ -60,10 +60,12 @@ pub fn expand(half: u16) -> Option<u32> {
             }
             i_type(0x13, 0, rd_short, SP, imm)
         }
+        (0, 1) => i_type(0x07, 3, rd_short, rs1_short, imm_d),
         (0, 2) => i_type(0x03, 2, rd_short, rs1_short, imm_w),
         (0, 3) => i_type(0x03, 3, rd_short, rs1_short, imm_d),
-        (0, 6) => s_type(2, rs1_short, rd_short, imm_w),
-        (0, 7) => s_type(3, rs1_short, rd_short, imm_d),
+        (0, 5) => s_type(0x27, 3, rs1_short, rd_short, imm_d),
+        (0, 6) => s_type(0x23, 2, rs1_short, rd_short, imm_w),
+        (0, 7) => s_type(0x23, 3, rs1_short, rd_short, imm_d),
         (1, 0) => i_type(0x13, 0, rd, rd, imm6),
         (1, 1) if rd != 0 => i_type(0x1B, 0, rd, rd, imm6),
         (1, 2) => i_type(0x13, 0, rd, 0, imm6),
@@ -117,6 +119,7 @@ pub fn expand(half: u16) -> Option<u32> {
             branch(funct3 - 6, rs1_short, sign(imm, 9))
         }
         (2, 0) => i_type(0x13, 1, rd, rd, shamt),
+        (2, 1) => i_type(0x07, 3, rd, SP, bits(c, 4, 2) << 6 | bits(c, 12, 12) << 5 | bits(c, 6, 5) << 3),
         (2, 2) if rd != 0 => i_type(0x03, 2, rd, SP, bits(c, 3, 2) << 6 | bits(c, 12, 12) << 5 | bits(c, 6, 4) << 2),
         (2, 3) if rd != 0 => i_type(0x03, 3, rd, SP, bits(c, 4, 2) << 6 | bits(c, 12, 12) << 5 | bits(c, 6, 5) << 3),
         (2, 4) => match (bits(c, 12, 12), rd, rs2) {
@@ -127,8 +130,9 @@ pub fn expand(half: u16) -> Option<u32> {
             (_, _, 0) => i_type(0x67, 0, RA, rd, 0),
             (_, _, _) => r_type(0x33, 0, 0, rd, rd, rs2),
         },
-        (2, 6) => s_type(2, SP, rs2, bits(c, 8, 7) << 6 | bits(c, 12, 9) << 2),
-        (2, 7) => s_type(3, SP, rs2, bits(c, 9, 7) << 6 | bits(c, 12, 10) << 3),
+        (2, 5) => s_type(0x27, 3, SP, rs2, bits(c, 9, 7) << 6 | bits(c, 12, 10) << 3),
+        (2, 6) => s_type(0x23, 2, SP, rs2, bits(c, 8, 7) << 6 | bits(c, 12, 9) << 2),
+        (2, 7) => s_type(0x23, 3, SP, rs2, bits(c, 9, 7) << 6 | bits(c, 12, 10) << 3),
         _ => return None,
     };
     Some(insn)
@@ -164,12 +168,17 @@ mod tests {
             (0x952e, 0x00b5_0533), // c.add a0, a1
             (0x60a2, 0x0081_3083), // c.ldsp ra, 8(sp)
             (0xe406, 0x0011_3423), // c.sdsp ra, 8(sp)
+            (0x2588, 0x0085_b507), // c.fld fa0, 8(a1)
+            (0xa588, 0x00a5_b427), // c.fsd fa0, 8(a1)
+            (0x2522, 0x0081_3507), // c.fldsp fa0, 8(sp)
+            (0x2002, 0x0001_3007), // c.fldsp ft0, 0(sp)
+            (0xa42a, 0x00a1_3427), // c.fsdsp fa0, 8(sp)
             (0x9002, 0x0010_0073), // c.ebreak
             (0x0001, 0x0000_0013), // c.nop
         ] {
             assert_eq!(expand(half), Some(full), "{half:#06x}: {:#010x?}", expand(half));
         }
-        for illegal in [0x0000, 0x2000, 0x8002, 0x4002, 0x6101 & !0x107c | 0x0100] {
+        for illegal in [0x0000, 0x8000, 0x8002, 0x4002, 0x6101 & !0x107c | 0x0100] {
             assert_eq!(expand(illegal), None, "{illegal:#06x}");
         }
     }

@@ -1,7 +1,8 @@
 //! Control and status registers: storage, WARL rules, views.
 //!
 //! Numbers and layouts: privileged manual 1.12; the user-interrupt registers as the N extension (version 1.1) with
-//! `suist` and `suirs` of the UINTC design. No F, so `mstatus.FS` is 0. ASID has 0 bits, as on Rocket.
+//! `suist` and `suirs` of the UINTC design. ASID has 0 bits, as on Rocket. `mstatus.FS` follows the f-registers exactly: any
+//! write to them or to `fcsr` makes it Dirty.
 
 use super::pmp::Pmp;
 use crate::outcome::Privilege;
@@ -18,6 +19,10 @@ pub mod status {
     pub const SPP: u64 = 1 << 8;
     pub const MPP: u64 = 3 << 11;
     pub const MPP_SHIFT: u32 = 11;
+    /// State of the f-registers: 0 is Off, all ones Dirty.
+    pub const FS: u64 = 3 << 13;
+    /// `FS` is Dirty; not stored but derived.
+    pub const SD: u64 = 1 << 63;
     pub const MPRV: u64 = 1 << 17;
     pub const SUM: u64 = 1 << 18;
     pub const MXR: u64 = 1 << 19;
@@ -25,9 +30,10 @@ pub mod status {
     pub const TW: u64 = 1 << 21;
     pub const TSR: u64 = 1 << 22;
     pub const UXL_SXL_64: u64 = 2 << 32 | 2 << 34;
-    pub const M_WRITABLE: u64 = UIE | SIE | MIE | UPIE | SPIE | MPIE | SPP | MPP | MPRV | SUM | MXR | TVM | TW | TSR;
-    pub const S_WRITABLE: u64 = UIE | SIE | UPIE | SPIE | SPP | SUM | MXR;
-    pub const S_VISIBLE: u64 = S_WRITABLE | 3 << 32;
+    pub const M_WRITABLE: u64 =
+        UIE | SIE | MIE | UPIE | SPIE | MPIE | SPP | MPP | FS | MPRV | SUM | MXR | TVM | TW | TSR;
+    pub const S_WRITABLE: u64 = UIE | SIE | UPIE | SPIE | SPP | FS | SUM | MXR;
+    pub const S_VISIBLE: u64 = S_WRITABLE | SD | 3 << 32;
     pub const U_WRITABLE: u64 = UIE | UPIE;
 }
 
@@ -55,8 +61,8 @@ pub mod irq {
 
 /// Exceptions that `medeleg` can delegate: 0..9, 12, 13, 15.
 const DELEGABLE_EXCEPTIONS: u64 = 0xB3FF;
-/// `misa`: RV64, A C I M N S U.
-const MISA: u64 = 2 << 62 | 1 << 0 | 1 << 2 | 1 << 8 | 1 << 12 | 1 << 13 | 1 << 18 | 1 << 20;
+/// `misa`: RV64, A C D F I M N S U.
+const MISA: u64 = 2 << 62 | 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 8 | 1 << 12 | 1 << 13 | 1 << 18 | 1 << 20;
 /// `marchid` of Rocket (RISC-V architecture id registry: 1).
 const MARCHID: u64 = 1;
 const CAUSE_BITS: u64 = 1 << 63 | 0x1F;
@@ -70,11 +76,15 @@ const SUIRS_BITS: u64 = ENABLE | 0xFFFF;
 const SATP_SV39: u64 = 8;
 const SATP_PPN: u64 = (1 << 44) - 1;
 
-/// All registers of a hart apart from x0..x31 and the counters.
+/// All registers of a hart apart from x0..x31, f0..f31 and the counters.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)] // the manual's names
 pub struct Csrs {
     pub mstatus: u64,
+    /// Accrued floating-point exceptions.
+    pub fflags: u8,
+    /// Dynamic rounding mode; all eight values can be held.
+    pub frm: u8,
     pub medeleg: u64,
     pub mideleg: u64,
     pub mie: u64,
@@ -127,6 +137,23 @@ impl Csrs {
         Self { mstatus: status::UXL_SXL_64 | status::MPP, ..Self::default() }
     }
 
+    /// False if `mstatus.FS` is Off: no f-register, no instruction of F and D, no `fcsr`.
+    #[inline]
+    pub fn has_float(&self) -> bool {
+        self.mstatus & status::FS != 0
+    }
+
+    /// The floating-point state was written.
+    #[inline]
+    pub fn float_written(&mut self) {
+        self.mstatus |= status::FS;
+    }
+
+    /// `mstatus` as software reads it.
+    fn mstatus_view(&self) -> u64 {
+        self.mstatus | if self.mstatus & status::FS == status::FS { status::SD } else { 0 }
+    }
+
     /// `sideleg` as software and the interrupt logic see it: never more than `mideleg`.
     pub fn sideleg(&self) -> u64 {
         self.sideleg & self.mideleg
@@ -138,6 +165,7 @@ impl Csrs {
             return false;
         }
         match number {
+            0x001..=0x003 => self.has_float(),
             0xC00..=0xC1F => {
                 let bit = 1 << (number & 31);
                 (privilege == Privilege::M || self.mcounteren & bit != 0)
@@ -157,6 +185,9 @@ impl Csrs {
         let user = self.sideleg() & irq::USER;
         Some(match number {
             0x000 => self.mstatus & status::U_WRITABLE,
+            0x001 => self.fflags.into(),
+            0x002 => self.frm.into(),
+            0x003 => u64::from(self.frm) << 5 | u64::from(self.fflags),
             0x004 => self.mie & user,
             0x005 => self.utvec,
             0x040 => self.uscratch,
@@ -164,7 +195,7 @@ impl Csrs {
             0x042 => self.ucause,
             0x043 => self.utval,
             0x044 => mip & user,
-            0x100 => self.mstatus & status::S_VISIBLE,
+            0x100 => self.mstatus_view() & status::S_VISIBLE,
             0x102 => 0,
             0x103 => self.sideleg(),
             0x104 => self.mie & self.mideleg,
@@ -178,7 +209,7 @@ impl Csrs {
             0x180 => self.satp,
             0x1B0 => self.suist,
             0x1B1 => self.suirs,
-            0x300 => self.mstatus,
+            0x300 => self.mstatus_view(),
             0x301 => MISA,
             0x302 => self.medeleg,
             0x303 => self.mideleg,
@@ -218,8 +249,14 @@ impl Csrs {
     /// Writes CSR `number`, which [`Csrs::read`] has found to exist and be writable.
     pub fn write(&mut self, number: u32, value: u64, around: &Surroundings) {
         let user = self.sideleg() & irq::USER;
+        if matches!(number, 0x001..=0x003) {
+            self.float_written();
+        }
         match number {
             0x000 => put(&mut self.mstatus, value, status::U_WRITABLE),
+            0x001 => self.fflags = value as u8 & 0x1F,
+            0x002 => self.frm = value as u8 & 7,
+            0x003 => (self.fflags, self.frm) = (value as u8 & 0x1F, value as u8 >> 5),
             0x004 => put(&mut self.mie, value, user),
             0x005 => match value & 3 {
                 0 => self.utvec = value,
@@ -314,6 +351,26 @@ mod tests {
         assert_eq!(written(&mut csrs, 0x306, u64::MAX), 7);
         assert_eq!(written(&mut csrs, 0x000, u64::MAX), 0x11);
         assert_eq!(written(&mut csrs, 0x301, 0), MISA);
+    }
+
+    #[test]
+    fn floating_point_state() {
+        let mut csrs = Csrs::reset();
+        for number in [1, 2, 3] {
+            assert_eq!(csrs.read(number, Privilege::M, false, &AROUND), None, "off");
+        }
+        for (fs, seen) in [(1, 1 << 13), (2, 2 << 13), (3, status::SD | 3 << 13), (0, 0)] {
+            assert_eq!(written(&mut csrs, 0x100, fs << 13) & (status::FS | status::SD), seen);
+        }
+        csrs.write(0x300, 1 << 13, &AROUND);
+        assert_eq!(written(&mut csrs, 0x003, u64::MAX), 0xFF);
+        assert_eq!((read(&csrs, 0x001), read(&csrs, 0x002)), (0x1F, 7));
+        assert_eq!(read(&csrs, 0x300) & (status::FS | status::SD), status::FS | status::SD);
+        assert_eq!(written(&mut csrs, 0x001, 0x21), 1);
+        assert_eq!(written(&mut csrs, 0x002, 0xA), 2);
+        assert_eq!(read(&csrs, 0x003), 2 << 5 | 1);
+        csrs.write(0x300, status::SD, &AROUND);
+        assert_eq!(read(&csrs, 0x300) & status::SD, 0, "SD cannot be written");
     }
 
     #[test]

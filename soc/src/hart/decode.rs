@@ -1,5 +1,6 @@
-//! Decoder of 32-bit instructions. Anything outside rv64ima + Zicsr + Zifencei + privileged + N decodes to [`Op::Illegal`].
+//! Decoder of 32-bit instructions. Anything outside rv64imafd + Zicsr + Zifencei + privileged + N decodes to [`Op::Illegal`].
 
+use super::float::instruction::{File, destination, is_legal};
 use super::insn::{Insn, Op};
 
 fn sign(value: u32, width: u32) -> i32 {
@@ -47,6 +48,23 @@ pub fn decode(raw: u32) -> Insn {
             const STORES: [Op; 4] = [Op::Sb, Op::Sh, Op::Sw, Op::Sd];
             let imm = sign((funct7 << 5) | u32::from(rd), 12);
             STORES.get(funct3 as usize).map_or(illegal, |&op| insn(op, imm))
+        }
+        0x07 => match funct3 {
+            2 => Insn { rd, ..insn(Op::Flw, imm_i) },
+            3 => Insn { rd, ..insn(Op::Fld, imm_i) },
+            _ => illegal,
+        },
+        0x27 => {
+            let imm = sign((funct7 << 5) | u32::from(rd), 12);
+            match funct3 {
+                2 => insn(Op::Fsw, imm),
+                3 => insn(Op::Fsd, imm),
+                _ => illegal,
+            }
+        }
+        0x43 | 0x47 | 0x4B | 0x4F | 0x53 if is_legal(raw) => {
+            let insn = insn(Op::Float, raw as i32);
+            if destination(raw) == File::Float { Insn { rd, ..insn } } else { insn }
         }
         0x13 => {
             let op = match (funct3, raw >> 26) {
@@ -215,9 +233,27 @@ mod tests {
     }
 
     #[test]
-    fn floating_point_is_illegal() {
-        for raw in [0x0005_3507, 0x00a5_3027, 0x02b5_7553] {
-            assert_eq!(decode(raw).op, Op::Illegal);
+    fn floating_point() {
+        check(0x0085_3507, Op::Fld, 10, 10, 8, 8); // fld fa0, 8(a0)
+        check(0x0005_2007, Op::Flw, 0, 10, 0, 0); // flw ft0, 0(a0)
+        check(0xfea5_3c27, Op::Fsd, 24, 10, 10, -8); // fsd fa0, -8(a0)
+        // fadd.d fa0, fa0, fa1; fmadd.s; fclass.d; fcvt.lu.s
+        for raw in [0x02b5_7553, 0x60b5_7543, 0xe205_1553, 0xc035_7553] {
+            assert_eq!(decode(raw).op, Op::Float, "{raw:#x}");
+        }
+        // fadd with rm 5; half and quad formats; fsqrt with rs2; fsgnj with rm 3; fcvt.s.s; fmv.x.w with rm 2; flh, fsq
+        for raw in [
+            0x02b5_5553,
+            0x04b5_7553,
+            0x06b5_7543,
+            0x58b5_7553,
+            0x20b5_3553,
+            0x4005_7553,
+            0xe005_2553,
+            0x0005_1007,
+            0x0005_4027,
+        ] {
+            assert_eq!(decode(raw).op, Op::Illegal, "{raw:#x}");
         }
     }
 }

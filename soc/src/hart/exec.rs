@@ -1,10 +1,11 @@
 //! Execution of one block: one large match over decoded instructions.
 //!
-//! Fast paths are here (registers, RAM through the functional TLB); everything rare is in [`access`] (memory slow paths)
-//! and [`system`] (CSRs, traps, user interrupts). The block's own static cost is added when it ends, so inside it the time
+//! Fast paths are here (registers, RAM through the functional TLB); everything rare is in [`access`] (memory slow paths),
+//! [`float`] (F and D) and [`system`] (CSRs, traps, user interrupts). The block's own static cost is added when it ends, so inside it the time
 //! of an instruction is `hart.clock` plus the instruction's `cost`.
 
 mod access;
+mod float;
 mod system;
 
 use super::insn::Insn;
@@ -288,6 +289,14 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
             Op::Sh => store!(u16, 2),
             Op::Sw => store!(u32, 4),
             Op::Sd => store!(u64, 8),
+
+            Op::Flw | Op::Fld | Op::Fsw | Op::Fsd => {
+                try_system!(float::access(hart, bus, timing, insn, here!()));
+                if bus.attention() {
+                    finish!(here!().wrapping_add(u64::from(insn.len)), Flow::System);
+                }
+            }
+            Op::Float => try_system!(float::calculate(hart, insn)),
 
             Op::LrW => match access::load_reserved::<T, 4>(hart, bus, timing, insn) {
                 Ok(value) => set!(SIGN_W(value)),

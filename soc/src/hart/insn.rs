@@ -61,10 +61,16 @@ pub enum Op {
     Lbu,
     Lhu,
     Lwu,
+    Flw,
+    Fld,
     Sb,
     Sh,
     Sw,
     Sd,
+    Fsw,
+    Fsd,
+    /// Arithmetic of F and D; `imm` holds the raw instruction.
+    Float,
     // A
     LrW,
     LrD,
@@ -139,12 +145,12 @@ impl Op {
 
     /// True for plain loads.
     pub fn is_load(self) -> bool {
-        self as u8 >= Op::Lb as u8 && self as u8 <= Op::Lwu as u8
+        self as u8 >= Op::Lb as u8 && self as u8 <= Op::Fld as u8
     }
 
     /// True for plain stores.
     pub fn is_store(self) -> bool {
-        self as u8 >= Op::Sb as u8 && self as u8 <= Op::Sd as u8
+        self as u8 >= Op::Sb as u8 && self as u8 <= Op::Fsd as u8
     }
 
     /// True for read-modify-write atomics.
@@ -157,7 +163,7 @@ impl Op {
         match self {
             Op::Lb | Op::Lbu | Op::Sb => 1,
             Op::Lh | Op::Lhu | Op::Sh => 2,
-            Op::Lw | Op::Lwu | Op::Sw | Op::LrW | Op::ScW => 4,
+            Op::Lw | Op::Lwu | Op::Flw | Op::Sw | Op::Fsw | Op::LrW | Op::ScW => 4,
             op if op as u8 >= Op::AmoswapW as u8 && op as u8 <= Op::AmomaxuW as u8 => 4,
             _ => 8,
         }
@@ -172,7 +178,7 @@ pub const SINK: u8 = 32;
 pub struct Insn {
     /// Operation.
     pub op: Op,
-    /// Destination slot; [`SINK`] where the instruction names x0.
+    /// Destination slot; [`SINK`] where the instruction names x0. The number itself where it names an f-register.
     pub rd: u8,
     /// First source register, or the 5-bit immediate of a CSR instruction.
     pub rs1: u8,

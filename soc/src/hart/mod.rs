@@ -1,12 +1,14 @@
 //! A hart: its registers, and how it gets into and out of traps.
 //!
-//! Instructions are executed by [`exec`] over blocks that [`block`] decodes; [`mmu`], [`pmp`] and [`tlb`] translate.
+//! Instructions are executed by [`exec`] over blocks that [`block`] decodes; [`mmu`], [`pmp`] and [`tlb`] translate; [`float`]
+//! calculates.
 
 pub(crate) mod block;
 mod compressed;
 pub(crate) mod csr;
 mod decode;
 pub(crate) mod exec;
+pub(crate) mod float;
 pub(crate) mod insn;
 pub(crate) mod mmu;
 pub(crate) mod pmp;
@@ -64,6 +66,8 @@ pub(crate) struct Hart {
     pub data_space: Space,
     pub fetch_space: Space,
     pub exception: Exception,
+    /// f0 to f31; singles are boxed.
+    pub f: [u64; 32],
     translation_generation: u64,
     write_generation: u64,
     accessed_dirty: AccessedDirty,
@@ -91,6 +95,7 @@ impl Hart {
             data_space: bare,
             fetch_space: bare,
             exception: Exception::default(),
+            f: [0; 32],
             translation_generation: 0,
             write_generation: 0,
             accessed_dirty,

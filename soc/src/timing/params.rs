@@ -60,6 +60,26 @@ pub const DIV_BASE: u64 = 5;
 /// Most divide iterations counted (M1).
 pub const DIV_MAX: u64 = 62;
 
+/// Bubbles before a dependent of a single-precision sum, product or fused multiply-add (M1: a chain of 4; S: FPUParams, sfma 3).
+pub const FMA_SINGLE_BUBBLES: u64 = 3;
+/// The same in double precision (M1: a chain of 6; S: FPUParams, dfma 4).
+pub const FMA_DOUBLE_BUBBLES: u64 = 5;
+/// Bubbles before a dependent of a sign injection, minimum, maximum or change of format (M1: `fsgnj` chain of 4).
+pub const FLOAT_MOVE_BUBBLES: u64 = 3;
+/// Bubbles before an f-register that came from an x-register can be used (M1: round trip of 7, less the way back).
+pub const INTEGER_TO_FLOAT_BUBBLES: u64 = 3;
+/// Bubbles before an integer dependent of a comparison, class, conversion or move from an f-register (M1: `flt.d` to use 3).
+pub const FLOAT_TO_INTEGER_BUBBLES: u64 = 2;
+/// Bubbles before a dependent of `flw fld` (M1: `fld` and a store of it, 5 per pair).
+pub const FLOAT_LOAD_BUBBLES: u64 = 3;
+/// `fdiv.s` and `fsqrt.s` to a dependent, and occupancy of the iterative unit (M1, operands 7 and 3; the dependence on operands
+/// was not measured. `fsqrt.s` is taken as `fdiv.s`).
+pub const DIVIDE_SINGLE: u64 = 28;
+/// `fdiv.d`, as [`DIVIDE_SINGLE`] (M1).
+pub const DIVIDE_DOUBLE: u64 = 58;
+/// `fsqrt.d`, as [`DIVIDE_SINGLE`] (M1).
+pub const ROOT_DOUBLE: u64 = 57;
+
 /// Cache sets and ways of each L1 (S: Configs.scala, WithNBigCores: 16 KiB, 64-byte lines).
 pub const L1_SETS: usize = 64;
 /// See [`L1_SETS`].

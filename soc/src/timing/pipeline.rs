@@ -1,15 +1,18 @@
 //! Static part of the pipeline model: what a block costs before caches, branches and operands are known.
 //!
-//! Rocket issues one instruction per cycle in order with full bypass; only results of loads, `sc` and CSR reads come late
-//! (numbers and sources in [`super::params`]). Bubbles between neighbours are added here once, at decode.
+//! Rocket issues one instruction per cycle in order with full bypass; only results of loads, `sc`, CSR reads and the FPU come
+//! late (numbers and sources in [`super::params`]). Bubbles between neighbours are added here once, at decode.
+//!
+//! Registers are numbered from 0 to 63: x0 to x31, then f0 to f31. x0 is never late, so 0 also stands for none.
 
 use super::params;
-use crate::hart::insn::{Insn, Op, SINK};
+use crate::hart::float::instruction::{self, File, Unit};
+use crate::hart::insn::{Insn, Op};
 
 /// A result that is not ready when the block ends: register slot and cycles still to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// Register slot; 0 if nothing is late.
+    /// Register number; 0 if nothing is late.
     pub register: u8,
     /// Bubbles for an instruction that needs it at once.
     pub bubbles: u8,
@@ -30,6 +33,8 @@ pub struct Reach {
     pub fence: bool,
 }
 
+/// x and f registers.
+const REGISTERS: usize = 64;
 /// Too far to matter.
 pub const FAR: u8 = u8::MAX;
 
@@ -55,6 +60,8 @@ impl Reach {
 /// Bubbles that an instruction needing the result right behind `insn` meets.
 fn late_result(insn: &Insn) -> u64 {
     match insn.op {
+        Op::Flw | Op::Fld => params::FLOAT_LOAD_BUBBLES,
+        Op::Float => float_latency(instruction::unit(insn.imm as u32)) - 1,
         op if op.is_narrow_load() => params::NARROW_LOAD_BUBBLES,
         op if op.is_amo() && insn.ordered => params::ORDERED_AMO_BUBBLES,
         op if op.is_load() || op.is_amo() => params::LOAD_BUBBLES,
@@ -65,50 +72,101 @@ fn late_result(insn: &Insn) -> u64 {
     }
 }
 
-/// True if `insn` reads register `register`.
-fn reads(insn: &Insn, register: u8) -> bool {
-    if register == SINK || register == 0 {
-        return false;
+/// Cycles from a floating-point instruction to a dependent one.
+fn float_latency(unit: Unit) -> u64 {
+    match unit {
+        Unit::MultiplyAdd { double: false } => params::FMA_SINGLE_BUBBLES + 1,
+        Unit::MultiplyAdd { double: true } => params::FMA_DOUBLE_BUBBLES + 1,
+        Unit::Move => params::FLOAT_MOVE_BUBBLES + 1,
+        Unit::FromInteger => params::INTEGER_TO_FLOAT_BUBBLES + 1,
+        Unit::ToInteger => params::FLOAT_TO_INTEGER_BUBBLES + 1,
+        Unit::Divide { double: false } | Unit::SquareRoot { double: false } => params::DIVIDE_SINGLE,
+        Unit::Divide { double: true } => params::DIVIDE_DOUBLE,
+        Unit::SquareRoot { double: true } => params::ROOT_DOUBLE,
     }
+}
+
+/// True for operations of the one unit that is not pipelined.
+fn iterates(insn: &Insn) -> bool {
+    insn.op == Op::Float && matches!(instruction::unit(insn.imm as u32), Unit::Divide { .. } | Unit::SquareRoot { .. })
+}
+
+/// True if `insn` reads x-register `register`, which is not x0. Floating-point arithmetic is not asked here.
+fn reads(insn: &Insn, register: u8) -> bool {
     match insn.op {
         Op::Nop | Op::Li | Op::Auipc | Op::Jal | Op::Fence | Op::Pause | Op::FenceI | Op::End | Op::Illegal => false,
         Op::Ecall | Op::Ebreak | Op::Uret | Op::Sret | Op::Mret | Op::Wfi => false,
         // rs1 of the immediate forms is a number.
         Op::Csr => (insn.imm as u32 >> 12) & 4 == 0 && insn.rs1 == register,
         Op::Mv | Op::Jalr | Op::LrW | Op::LrD | Op::UipiSend | Op::UipiWrite => insn.rs1 == register,
+        Op::Fsw | Op::Fsd => insn.rs1 == register,
         op if op.is_load() => insn.rs1 == register,
         op if (op as u8) >= Op::Addi as u8 && (op as u8) <= Op::Sraiw as u8 => insn.rs1 == register,
         _ => insn.rs1 == register || insn.rs2 == register,
     }
 }
 
+/// Number of f-register `register`.
+fn float_slot(register: u8) -> u8 {
+    32 + register
+}
+
 /// The registers that `insn` reads, one bit each.
-pub(crate) fn sources(insn: &Insn) -> u32 {
-    (1..32u8).filter(|&register| reads(insn, register)).map(|register| 1 << register).sum()
+pub(crate) fn sources(insn: &Insn) -> u64 {
+    if insn.op == Op::Float {
+        let slots = instruction::operands(insn.imm as u32).map(|operand| match operand {
+            Some((File::Integer, register)) => register,
+            Some((File::Float, register)) => float_slot(register),
+            None => 0,
+        });
+        return slots.into_iter().filter(|&slot| slot != 0).fold(0, |mask, slot| mask | 1 << slot);
+    }
+    let stored = if matches!(insn.op, Op::Fsw | Op::Fsd) { 1 << float_slot(insn.rs2) } else { 0 };
+    (1..32u8).filter(|&register| reads(insn, register)).fold(stored, |mask, register| mask | 1 << register)
+}
+
+/// The register that `insn` writes, if any. Branches and stores name one without writing it; it is not late.
+fn destination(insn: &Insn) -> Option<u8> {
+    let float = match insn.op {
+        Op::Flw | Op::Fld => true,
+        Op::Float => instruction::destination(insn.imm as u32) == File::Float,
+        _ => false,
+    };
+    match insn.rd {
+        register @ 0..32 if float => Some(float_slot(register)),
+        register @ 1..32 => Some(register),
+        _ => None,
+    }
 }
 
 /// Fills in `cost` of each instruction and tells what is late at the end.
 pub(crate) fn schedule(insns: &mut [Insn]) -> Tail {
     let mut clock = 0u64;
     // Cycle at which each register can be read by an instruction issued then.
-    let mut ready = [0u64; 33];
+    let mut ready = [0u64; REGISTERS];
+    // Cycle at which the unit that divides can start.
+    let mut divider = 0;
     for at in 0..insns.len() {
         let insn = insns[at];
         if insn.op == Op::End {
             insns[at].cost = clock as u16;
             continue;
         }
-        let stall = (1..32u8)
-            .filter(|&register| reads(&insn, register))
-            .map(|register| ready[register as usize].saturating_sub(clock + 1))
-            .max()
-            .unwrap_or(0);
+        let read = sources(&insn);
+        let latest = (1..REGISTERS).filter(|register| read >> register & 1 != 0).map(|register| ready[register]).max();
+        let unit = if iterates(&insn) { divider } else { 0 };
+        let stall = latest.unwrap_or(0).max(unit).saturating_sub(clock + 1);
         clock += 1 + stall + replay(&insns[..at], &insn);
-        ready[insn.rd as usize] = clock + 1 + late_result(&insn);
+        if let Some(register) = destination(&insn) {
+            ready[usize::from(register)] = clock + 1 + late_result(&insn);
+        }
+        if iterates(&insn) {
+            divider = clock + 1 + late_result(&insn);
+        }
         insns[at].cost = clock as u16;
     }
-    (1..32u8)
-        .map(|register| Tail { register, bubbles: ready[register as usize].saturating_sub(clock + 1) as u8 })
+    (1..REGISTERS)
+        .map(|at| Tail { register: at as u8, bubbles: ready[at].saturating_sub(clock + 1) as u8 })
         .filter(|tail| tail.bubbles > 0)
         .max_by_key(|tail| tail.bubbles)
         .unwrap_or_default()
