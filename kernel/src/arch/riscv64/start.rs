@@ -40,8 +40,11 @@ impl Table {
     }
 }
 
+#[unsafe(link_section = ".bss.pages")]
 static ROOT_TABLE: Table = Table::new();
+#[unsafe(link_section = ".bss.pages")]
 static KERNEL_TABLE: Table = Table::new();
+#[unsafe(link_section = ".bss.pages")]
 static DEVICE_TABLE: Table = Table::new();
 
 #[repr(C, align(4096))]
@@ -168,6 +171,7 @@ fn device_tree(paddr: usize) -> &'static [u8] {
 struct OwnObjects(UnsafeCell<[u8; 1 << OWN_OBJECTS_BITS]>);
 // SAFETY: handed to the kernel state, which reaches it by the token only.
 unsafe impl Sync for OwnObjects {}
+#[unsafe(link_section = ".bss.pages")]
 static OWN_OBJECTS: OwnObjects = OwnObjects(UnsafeCell::new([0; 1 << OWN_OBJECTS_BITS]));
 
 /// Core 0, from entry.S: `tree` is the physical address of the device tree. It builds the system alone; then the others come.
