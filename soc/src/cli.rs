@@ -1,6 +1,7 @@
 //! Command line of `soc`: reads options and files, builds a machine, runs it, reports. Every bad input ends with one line on
 //! standard error and exit code 2.
 
+use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
 use crate::image::MachineDefaults;
 use crate::symbols::Symbols;
 use crate::time::SimTime;
@@ -15,6 +16,8 @@ use std::process::ExitCode;
 
 /// Exit code for a refused input.
 const REFUSED: u8 = 2;
+/// Exit code after gdb's `kill`: as a shell reports a process ended by SIGKILL.
+const KILLED: u8 = 137;
 
 #[derive(Parser)]
 #[command(name = "soc", version, about = "The deterministic virtual SoC: a RISC-V machine with user interrupts", long_about = None)]
@@ -80,6 +83,9 @@ struct Run {
     /// Kernel arguments for the device tree
     #[arg(long, value_name = "TEXT", default_value = "")]
     append: String,
+    /// Wait for gdb before the first instruction and obey it [default address: 127.0.0.1:1234]
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_ADDRESS)]
+    gdb: Option<String>,
     /// Print what each hart did, to standard error
     #[arg(long)]
     stats: bool,
@@ -144,7 +150,13 @@ impl Run {
         let symbols = Symbols::of(&file);
         let console_symbols = symbols.clone();
         machine.set_console(move |bytes| print_console(&console_symbols, bytes));
-        let outcome = machine.run();
+        let outcome = match &self.gdb {
+            None => machine.run(),
+            Some(address) => match serve_gdb(&mut machine, address)? {
+                Some(outcome) => outcome,
+                None => return Ok(KILLED),
+            },
+        };
         self.report(&machine, &outcome, &symbols);
         let refuted = machine.network_report().is_some_and(|report| !report.passed());
         Ok(if outcome.end == End::PeerDone && refuted { 1 } else { outcome.exit_code() })
@@ -210,13 +222,20 @@ impl Run {
             print_network(&report);
         }
         if self.stats {
-            print_statistics(outcome);
+            eprint!("{}", outcome.statistics());
         }
         if self.digest {
             let hex: String = machine.digest().iter().map(|byte| format!("{byte:02x}")).collect();
             eprintln!("digest {hex}");
         }
     }
+}
+
+fn serve_gdb(machine: &mut Machine, address: &str) -> Result<Option<Outcome>, String> {
+    let in_words = |error: crate::SocError| error.to_string();
+    let server = GdbServer::listen(address).map_err(in_words)?;
+    eprintln!("soc: waiting for gdb: target remote {}", server.address().map_err(in_words)?);
+    server.serve(machine).map_err(in_words)
 }
 
 fn cannot_read(error: &std::io::Error) -> String {
@@ -255,41 +274,5 @@ fn print_network(report: &Report) {
         eprintln!("net: the guest never answered the load generator");
     } else if report.finished.is_none() {
         eprintln!("net: the load generator had not finished");
-    }
-}
-
-fn print_statistics(outcome: &Outcome) {
-    eprintln!(
-        "{} cycles, {} instructions, {}.{:06} s simulated",
-        outcome.cycles,
-        outcome.instructions(),
-        outcome.time.as_us() / 1_000_000,
-        outcome.time.as_us() % 1_000_000
-    );
-    for (id, hart) in outcome.harts.iter().enumerate() {
-        let s = &hart.statistics;
-        let busy = hart.cycles.saturating_sub(s.idle_cycles);
-        let cpi = (busy * 1000).checked_div(hart.instructions).unwrap_or(0);
-        eprintln!(
-            "hart {id}: cycles {} idle {} instructions {} CPI {}.{:03} exceptions {} interrupts {} user-interrupts {} \
-             uipi-sends {} device-accesses {} l1i-misses {} l1d-misses {} (dirty elsewhere {}) itlb-misses {} dtlb-misses {} \
-             mispredicts {}",
-            hart.cycles,
-            s.idle_cycles,
-            hart.instructions,
-            cpi / 1000,
-            cpi % 1000,
-            s.exceptions,
-            s.interrupts,
-            s.user_interrupts,
-            s.uipi_sent,
-            s.device_accesses,
-            s.l1i_misses,
-            s.l1d_misses,
-            s.l1d_dirty_elsewhere,
-            s.itlb_misses,
-            s.dtlb_misses,
-            s.mispredicts
-        );
     }
 }

@@ -65,6 +65,12 @@ pub enum SocError {
         /// The parser's words.
         reason: String,
     },
+    /// gdb cannot be served.
+    #[error("gdb: {reason}")]
+    Debugger {
+        /// What went wrong.
+        reason: String,
+    },
     /// A network description was refused.
     #[error("network: {reason}")]
     Network {

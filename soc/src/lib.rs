@@ -8,6 +8,7 @@ pub mod device;
 pub mod devices;
 pub mod elf;
 pub mod error;
+pub mod gdb;
 pub mod image;
 pub mod machine;
 pub mod outcome;
@@ -19,6 +20,7 @@ pub mod wire;
 
 mod bus;
 mod console;
+mod debug;
 mod event;
 mod hart;
 mod memory;

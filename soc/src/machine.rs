@@ -16,6 +16,7 @@
 use crate::board::{self, CYCLE, RAM_BASE};
 use crate::bus::Bus;
 use crate::config::{Config, Mode};
+use crate::debug::{Debug, Debugger, Halt, Off, Stop};
 use crate::device::Exit;
 use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
 use crate::elf::{self, Executable};
@@ -58,6 +59,17 @@ struct Core {
     blocks: BlockCache,
     schedule: Schedule,
     max_cycles: u64,
+    /// The turn that a debugger interrupted.
+    interrupted: Option<Turn>,
+}
+
+/// One hart's turn, between two of its blocks.
+#[derive(Clone, Copy)]
+struct Turn {
+    hart: usize,
+    until: u64,
+    /// Block executed last and how it ended, to find the next one; none at the start of the turn.
+    place: Option<(u32, Flow)>,
 }
 
 /// Variation of the interleaving.
@@ -96,6 +108,7 @@ impl Machine {
                 random: (config.schedule_seed != 0).then_some(SplitMix(config.schedule_seed)),
             },
             max_cycles: config.max_cycles.unwrap_or(u64::MAX),
+            interrupted: None,
         };
         let engine = if timed {
             Engine::Timed(Box::new(Rocket::new(config.harts, config.rl, config.wl)))
@@ -158,15 +171,65 @@ impl Machine {
     /// Runs until the guest ends the machine, nothing can happen any more, or the limit is reached. Can be called again after
     /// a limit or a deadlock (which then ends at once, unless something was typed).
     pub fn run(&mut self) -> Outcome {
-        let end = match &mut self.engine {
-            Engine::Fast(timing) => self.core.run(timing),
-            Engine::Timed(timing) => self.core.run(timing.as_mut()),
-        };
-        self.core.bus.console.flush();
-        self.outcome(end)
+        loop {
+            if let Halt::End(end) = self.advance(&mut Off) {
+                self.core.bus.console.flush();
+                return self.outcome(end);
+            }
+        }
     }
 
-    fn outcome(&self, end: End) -> Outcome {
+    /// Runs as [`Machine::run`], under `debugger`'s eyes, until the end or until it wants to be asked.
+    pub(crate) fn run_debugged(&mut self, debugger: &mut Debugger) -> Halt {
+        let halt = self.advance(debugger);
+        self.core.bus.console.flush();
+        halt
+    }
+
+    fn advance<D: Debug>(&mut self, debug: &mut D) -> Halt {
+        match &mut self.engine {
+            Engine::Fast(timing) => self.core.run(timing, debug),
+            Engine::Timed(timing) => self.core.run(timing.as_mut(), debug),
+        }
+    }
+
+    /// The harts, for a debugger.
+    pub(crate) fn harts(&mut self) -> &mut [Hart] {
+        &mut self.core.harts
+    }
+
+    /// The bus, for a debugger.
+    pub(crate) fn bus(&mut self) -> &mut Bus {
+        &mut self.core.bus
+    }
+
+    /// Both.
+    pub(crate) fn harts_and_bus(&mut self) -> (&mut [Hart], &mut Bus) {
+        (&mut self.core.harts, &mut self.core.bus)
+    }
+
+    /// Lets a debugger move hart `id` to `pc`.
+    pub(crate) fn move_hart(&mut self, id: usize, pc: u64) {
+        let hart = &mut self.core.harts[id];
+        if hart.pc != pc {
+            hart.pc = pc;
+            // The block executed last no longer says what comes next.
+            if let Some(turn) = &mut self.core.interrupted
+                && turn.hart == id
+            {
+                turn.place = Some((NONE, Flow::Indirect));
+            }
+        }
+    }
+
+    /// Privilege and state of hart `id` in words; none if there is no such hart.
+    pub(crate) fn hart_state(&self, id: usize) -> Option<String> {
+        let hart = self.core.harts.get(id)?;
+        let state = if hart.waiting { "waiting" } else { "running" };
+        Some(format!("hart {id}: {:?}-mode, {state}", hart.privilege))
+    }
+
+    pub(crate) fn outcome(&self, end: End) -> Outcome {
         let cycles = self.core.now();
         let harts = self
             .core
@@ -226,27 +289,48 @@ impl Core {
         running.unwrap_or_else(|| self.harts.iter().map(|hart| hart.clock).max().unwrap_or(0))
     }
 
-    fn run<T: Timing>(&mut self, timing: &mut T) -> End {
+    fn run<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D) -> Halt {
+        if let Some(mut turn) = self.interrupted.take() {
+            if self.bus.ram.attention {
+                // The debugger wrote to memory.
+                self.settle(timing);
+                turn.place = turn.place.map(|(_, flow)| (NONE, flow));
+            }
+            // Of a turn that may not go on nothing is left to finish.
+            if debug.only().is_none_or(|only| only == turn.hart)
+                && let Err(stop) = self.turn(timing, debug, turn)
+            {
+                return Halt::Stop(stop);
+            }
+        }
         loop {
+            if D::ACTIVE
+                && let Some(stop) = debug.between()
+            {
+                return Halt::Stop(stop);
+            }
             if let Some(exit) = self.bus.stop.take() {
-                return match exit {
+                return Halt::End(match exit {
                     Exit::Code(code) => End::Exit(code),
                     Exit::Reset => End::Reset,
                     Exit::PeerDone => End::PeerDone,
-                };
+                });
             }
             let event = self.bus.next_event().map(|time| time.as_ps().div_ceil(CYCLE.as_ps()));
-            let Some((first, second)) = self.order() else {
-                let Some(event) = event else { return End::IdleDeadlock };
+            // A hart in `wfi` cannot run alone: then the others run too.
+            let only = if D::ACTIVE { debug.only().filter(|&id| !self.harts[id].waiting) } else { None };
+            let order = only.map(|id| (id, u64::MAX)).or_else(|| self.order());
+            let Some((first, second)) = order else {
+                let Some(event) = event else { return Halt::End(End::IdleDeadlock) };
                 if event > self.max_cycles {
-                    return End::CycleLimit;
+                    return Halt::End(End::CycleLimit);
                 }
                 self.events(timing, event);
                 continue;
             };
             let clock = self.harts[first].clock;
             if clock >= self.max_cycles {
-                return End::CycleLimit;
+                return Halt::End(End::CycleLimit);
             }
             if let Some(event) = event
                 && event <= clock
@@ -257,13 +341,24 @@ impl Core {
             let slack = self.schedule.slack();
             let until = second.saturating_add(slack).min(event.unwrap_or(u64::MAX)).min(self.max_cycles);
             self.bus.order_limit = until;
-            self.slice(timing, first, until);
-            // What this hart did to others happened at its own time.
-            let now = self.harts[first].clock;
-            if self.bus.lines.changed() {
-                self.wake_at(timing, now);
+            if let Err(stop) = self.turn(timing, debug, Turn { hart: first, until, place: None }) {
+                return Halt::Stop(stop);
             }
         }
+    }
+
+    /// A hart's turn, and what it did to others. An interrupted turn is kept.
+    fn turn<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D, turn: Turn) -> Result<(), Stop> {
+        if let Err((place, stop)) = self.slice(timing, debug, turn) {
+            self.interrupted = Some(Turn { place: Some(place), ..turn });
+            return Err(stop);
+        }
+        // What this hart did to others happened at its own time.
+        let now = self.harts[turn.hart].clock;
+        if self.bus.lines.changed() {
+            self.wake_at(timing, now);
+        }
+        Ok(())
     }
 
     /// The running hart furthest behind, and the clock of the next one.
@@ -315,17 +410,28 @@ impl Core {
         }
     }
 
-    /// Runs hart `id` block by block until its clock reaches `until`, or until something needs the run loop.
-    fn slice<T: Timing>(&mut self, timing: &mut T, id: usize, until: u64) {
+    /// Runs a hart block by block until its clock reaches `until`, or until something needs the run loop. Error: the debugger
+    /// interrupts, and where the turn goes on.
+    fn slice<T: Timing, D: Debug>(
+        &mut self,
+        timing: &mut T,
+        debug: &mut D,
+        turn: Turn,
+    ) -> Result<(), ((u32, Flow), Stop)> {
+        let Turn { hart: id, until, place } = turn;
         let Self { harts, bus, blocks, .. } = self;
         let hart = &mut harts[id];
         hart.sync_translations(&bus.ram);
-        if hart.take_interrupt(&mut bus.ram, bus.lines.of(id)) {
+        if place.is_none() && hart.take_interrupt(&mut bus.ram, bus.lines.of(id)) {
             hart.clock += if T::TIMED { timing.interrupt(id) } else { 1 };
         }
-        let mut current = NONE;
-        let mut flow = Flow::System;
+        let (mut current, mut flow) = place.unwrap_or((NONE, Flow::System));
         loop {
+            let bytes = if D::ACTIVE {
+                debug.before(hart, &bus.ram).map_err(|stop| ((current, flow), stop))?
+            } else {
+                u64::MAX
+            };
             let chained = match (flow, current) {
                 (_, NONE) => NONE,
                 (Flow::Next, index) => blocks.block(index).next,
@@ -344,13 +450,21 @@ impl Core {
                     if T::TIMED {
                         hart.clock += enter_block(hart, bus, timing, block, flow);
                     }
-                    flow = execute(hart, bus, timing, &block.insns);
+                    if D::ACTIVE && bytes < block.bytes {
+                        current = NONE;
+                        flow = execute(hart, bus, timing, &block.piece(bytes));
+                    } else {
+                        flow = execute(hart, bus, timing, &block.insns);
+                    }
                 }
                 Err(exception) => {
                     current = NONE;
                     hart.fetch_fault(exception);
                     flow = Flow::Exception;
                 }
+            }
+            if D::ACTIVE {
+                debug.after(hart, flow);
             }
             match flow {
                 Flow::Next | Flow::Taken | Flow::Indirect => {}
@@ -385,6 +499,7 @@ impl Core {
         if bus.ram.attention {
             self.settle(timing);
         }
+        Ok(())
     }
 }
 

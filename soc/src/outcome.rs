@@ -1,6 +1,7 @@
 //! How a run ended and what it did.
 
 use crate::time::SimTime;
+use std::fmt::Write;
 
 /// Why the machine stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,47 @@ impl Outcome {
             End::CycleLimit => 124,
             End::IdleDeadlock => 125,
         }
+    }
+
+    /// What the run and each hart did, in one line each.
+    pub fn statistics(&self) -> String {
+        let micros = self.time.as_us();
+        let mut text = format!(
+            "{} cycles, {} instructions, {}.{:06} s simulated\n",
+            self.cycles,
+            self.instructions(),
+            micros / 1_000_000,
+            micros % 1_000_000
+        );
+        for (id, hart) in self.harts.iter().enumerate() {
+            let s = &hart.statistics;
+            let busy = hart.cycles.saturating_sub(s.idle_cycles);
+            let cpi = (busy * 1000).checked_div(hart.instructions).unwrap_or(0);
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "hart {id}: cycles {} idle {} instructions {} CPI {}.{:03} exceptions {} interrupts {} user-interrupts {} \
+                 uipi-sends {} device-accesses {} l1i-misses {} l1d-misses {} (dirty elsewhere {}) itlb-misses {} \
+                 dtlb-misses {} mispredicts {}",
+                hart.cycles,
+                s.idle_cycles,
+                hart.instructions,
+                cpi / 1000,
+                cpi % 1000,
+                s.exceptions,
+                s.interrupts,
+                s.user_interrupts,
+                s.uipi_sent,
+                s.device_accesses,
+                s.l1i_misses,
+                s.l1d_misses,
+                s.l1d_dirty_elsewhere,
+                s.itlb_misses,
+                s.dtlb_misses,
+                s.mispredicts
+            );
+        }
+        text
     }
 
     /// Instructions retired by all harts.

@@ -40,6 +40,17 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// The instructions of the first `bytes` bytes, as a block of their own that falls through behind them.
+    pub fn piece(&self, bytes: u64) -> Vec<Insn> {
+        let mut insns: Vec<Insn> =
+            self.insns.iter().take_while(|insn| u64::from(insn.offset) < bytes).copied().collect();
+        if let Some(last) = insns.last().copied() {
+            let offset = last.offset + u16::from(last.len);
+            insns.push(Insn { offset, index: last.index, cost: last.cost, ..Insn::new(Op::End, 0, 0, 0, 0) });
+        }
+        insns
+    }
+
     /// True if the successor by fall-through or taken direct branch lies in the same page.
     pub fn stays_in_page(&self, taken: bool) -> bool {
         let in_page = self.start % PAGE_BYTES;

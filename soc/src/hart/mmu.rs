@@ -105,6 +105,28 @@ pub(crate) fn walk(
     Err(Fault::Page)
 }
 
+/// Where `va` leads, for a reader that leaves no trace and needs no permission.
+pub(crate) fn look(ram: &Memory, root: u64, va: u64) -> Option<u64> {
+    if (va as i64) << 25 >> 25 != va as i64 {
+        return None;
+    }
+    let mut table = root << 12;
+    for level in (0..LEVELS as u32).rev() {
+        let at = table + (va >> (12 + 9 * level) & 0x1FF) * 8;
+        let pte = u64::from_le_bytes(ram.get(at.wrapping_sub(RAM_BASE), 8)?.try_into().ok()?);
+        if pte & VALID == 0 {
+            return None;
+        }
+        let ppn = pte >> PPN_SHIFT & PPN_BITS;
+        if pte & (READ | WRITE | EXECUTE) != 0 {
+            let below = (1u64 << (12 + 9 * level)) - 1;
+            return Some((ppn << 12) & !below | va & below);
+        }
+        table = ppn << 12;
+    }
+    None
+}
+
 fn permits(pte: u64, space: &Space, access: Access) -> bool {
     let mode = match space.privilege {
         Privilege::U => pte & USER != 0,

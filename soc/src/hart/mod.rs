@@ -10,6 +10,7 @@ mod decode;
 pub(crate) mod exec;
 pub(crate) mod float;
 pub(crate) mod insn;
+pub(crate) mod inspect;
 pub(crate) mod mmu;
 pub(crate) mod pmp;
 mod tlb;

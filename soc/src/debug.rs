@@ -1,0 +1,192 @@
+//! What a debugger asks of the run loop: where to stop, and how far a hart may run before it is asked again.
+//!
+//! The run loop is generic over [`Debug`]. [`Off`] answers every question with "go on" and compiles away. [`Debugger`] never
+//! changes guest memory or decoded code: a block that holds a breakpoint is executed up to it, and under a step or a
+//! watchpoint every instruction is a piece of its own. Without any of the three the blocks are those of a plain run, and
+//! a run that is only interrupted and continued has the same cycles and the same digest.
+
+use crate::hart::Hart;
+use crate::hart::exec::Flow;
+use crate::hart::inspect::Operand;
+use crate::memory::Memory;
+use crate::outcome::End;
+use std::collections::BTreeSet;
+
+/// Blocks between two returns to whoever listens to the user. At some ten million blocks a second that is a millisecond or two.
+const QUANTUM: u32 = 16_384;
+/// A piece of one instruction, whatever its length: the instruction at offset 0 of its block.
+const ONE_INSTRUCTION: u64 = 1;
+
+/// Why the machine came back from a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// The run has ended.
+    End(End),
+    /// The debugger wants to be asked; the run can go on where it was.
+    Stop(Stop),
+}
+
+/// Why a debugger stopped the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Nothing happened: time to look whether the user wants something.
+    Quantum,
+    /// The hart is about to execute the instruction at a breakpoint.
+    Breakpoint { hart: usize },
+    /// The hart has executed the one instruction that it was to step.
+    Stepped { hart: usize },
+    /// The hart is about to access a watched range: gdb expects RISC-V to stop before the access, and steps over it.
+    Watchpoint { hart: usize, watch: Watch },
+}
+
+/// A watched range of virtual addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Watch {
+    pub address: u64,
+    pub bytes: u64,
+    pub reads: bool,
+    pub writes: bool,
+}
+
+impl Watch {
+    fn sees(&self, operand: &Operand) -> bool {
+        // Distances instead of ends: an operand at the top of the address space has no end.
+        let meets = operand.address.wrapping_sub(self.address) < self.bytes
+            || self.address.wrapping_sub(operand.address) < operand.bytes;
+        meets && (self.reads && operand.reads || self.writes && operand.writes)
+    }
+}
+
+/// The run loop's questions.
+pub(crate) trait Debug {
+    /// False: nothing is ever asked.
+    const ACTIVE: bool;
+
+    /// `hart` is about to execute at its pc. Gives the number of bytes from there that it may execute.
+    fn before(&mut self, hart: &Hart, ram: &Memory) -> Result<u64, Stop>;
+    /// `hart` has executed what it was allowed to.
+    fn after(&mut self, hart: &Hart, flow: Flow);
+    /// Between two turns of harts.
+    fn between(&mut self) -> Option<Stop>;
+    /// The only hart that may run, if the others are held.
+    fn only(&self) -> Option<usize>;
+}
+
+/// No debugger.
+pub(crate) struct Off;
+
+impl Debug for Off {
+    const ACTIVE: bool = false;
+
+    fn before(&mut self, _hart: &Hart, _ram: &Memory) -> Result<u64, Stop> {
+        Ok(u64::MAX)
+    }
+    fn after(&mut self, _hart: &Hart, _flow: Flow) {}
+    fn between(&mut self) -> Option<Stop> {
+        None
+    }
+    fn only(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// A debugger's wishes.
+#[derive(Default)]
+pub(crate) struct Debugger {
+    /// Virtual addresses, in whatever address space.
+    pub breakpoints: BTreeSet<u64>,
+    pub watches: Vec<Watch>,
+    /// The hart that is to execute one instruction.
+    pub step: Option<usize>,
+    /// The only hart that may run.
+    pub lock: Option<usize>,
+    left: u32,
+    /// Found after an instruction, reported before the next one.
+    pending: Option<Stop>,
+    /// Hart, pc and instruction count of the breakpoint or watchpoint reported last: it is passed when the run goes on.
+    passed: Option<(usize, u64, u64)>,
+}
+
+impl Debugger {
+    /// Forgets how the last run was to proceed; breakpoints and watches stay.
+    pub fn clear_resume(&mut self) {
+        self.step = None;
+        self.lock = None;
+        self.pending = None;
+    }
+
+    /// The breakpoint or watchpoint that the instruction at `hart`'s pc meets.
+    fn hit(&self, hart: &Hart, ram: &Memory) -> Option<Stop> {
+        if self.breakpoints.contains(&hart.pc) {
+            return Some(Stop::Breakpoint { hart: hart.id });
+        }
+        if self.watches.is_empty() {
+            return None;
+        }
+        let operand = hart.memory_operand(ram)?;
+        let watch = *self.watches.iter().find(|watch| watch.sees(&operand))?;
+        Some(Stop::Watchpoint { hart: hart.id, watch })
+    }
+
+    fn tick(&mut self) -> Result<(), Stop> {
+        if let Some(stop) = self.pending.take() {
+            return Err(stop);
+        }
+        if self.left == 0 {
+            self.left = QUANTUM;
+            return Err(Stop::Quantum);
+        }
+        self.left -= 1;
+        Ok(())
+    }
+}
+
+impl Debug for Debugger {
+    const ACTIVE: bool = true;
+
+    fn before(&mut self, hart: &Hart, ram: &Memory) -> Result<u64, Stop> {
+        self.tick()?;
+        if let Some(stop) = self.hit(hart, ram) {
+            let here = (hart.id, hart.pc, hart.instructions);
+            if self.passed != Some(here) {
+                self.passed = Some(here);
+                return Err(stop);
+            }
+        }
+        if self.step == Some(hart.id) || !self.watches.is_empty() {
+            return Ok(ONE_INSTRUCTION);
+        }
+        let next = hart.pc.checked_add(1).and_then(|from| self.breakpoints.range(from..).next());
+        Ok(next.map_or(u64::MAX, |at| at - hart.pc))
+    }
+
+    fn after(&mut self, hart: &Hart, flow: Flow) {
+        if self.step == Some(hart.id) && flow != Flow::Again {
+            self.pending = Some(Stop::Stepped { hart: hart.id });
+        }
+    }
+
+    fn between(&mut self) -> Option<Stop> {
+        self.tick().err()
+    }
+
+    fn only(&self) -> Option<usize> {
+        self.lock
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_see_overlaps_of_their_kind() {
+        let watch = Watch { address: 0x1004, bytes: 4, reads: false, writes: true };
+        let store = |address, bytes| Operand { address, bytes, reads: false, writes: true };
+        assert!(watch.sees(&store(0x1000, 8)) && watch.sees(&store(0x1007, 1)) && watch.sees(&store(0x1004, 4)));
+        assert!(
+            !watch.sees(&store(0x1000, 4)) && !watch.sees(&store(0x1008, 8)) && !watch.sees(&store(u64::MAX - 7, 8))
+        );
+        assert!(!watch.sees(&Operand { reads: true, writes: false, ..store(0x1004, 4) }));
+    }
+}
