@@ -65,8 +65,9 @@ const PHANDLE_PHY: u32 = 4;
 const PHANDLE_HART: u32 = 16;
 const UART_HZ: u32 = 3_686_400;
 
-/// The flattened device tree of a machine.
-pub fn device_tree(config: &Config) -> Vec<u8> {
+/// The flattened device tree of a machine; `initrd` is the range of an initial RAM disk. Its size depends on whether there is
+/// one, not on where.
+pub fn device_tree(config: &Config, initrd: Option<(u64, u64)>) -> Vec<u8> {
     let mut tree = DeviceTree::new();
     let root = &mut tree.root;
     for property in [
@@ -84,6 +85,11 @@ pub fn device_tree(config: &Config) -> Vec<u8> {
     ];
     if !config.bootargs.is_empty() {
         chosen.push(text("bootargs", &[&config.bootargs]));
+    }
+    if let Some((start, end)) = initrd {
+        let halves = |value: u64| [(value >> 32) as u32, value as u32];
+        chosen.push(cells("linux,initrd-start", &halves(start)));
+        chosen.push(cells("linux,initrd-end", &halves(end)));
     }
     root.add_child(node("chosen", chosen, []));
     root.add_child(node(
@@ -340,7 +346,7 @@ mod tests {
 
     #[test]
     fn device_tree_parses_back() {
-        let blob = device_tree(&Config { harts: 3, bootargs: "quiet".into(), ..Config::default() });
+        let blob = device_tree(&Config { harts: 3, bootargs: "quiet".into(), ..Config::default() }, Some((1, 2)));
         let fdt = Fdt::new(&blob).unwrap();
         let tree = DeviceTree::from_fdt(&fdt);
         for path in ["/chosen", "/cpus/cpu@2/interrupt-controller", "/soc/dma@60100000", "/soc/ethernet@60140000/mdio"]

@@ -1,6 +1,10 @@
 //! Command line of `soc`: reads options and files, builds a machine, runs it, reports. Every bad input ends with one line on
 //! standard error and exit code 2.
 
+use crate::board::CYCLE;
+use crate::boot::Guest;
+use crate::config::AccessedDirty;
+use crate::elf::Executable;
 use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
 use crate::image::MachineDefaults;
 use crate::symbols::Symbols;
@@ -11,13 +15,15 @@ use crate::{Config, End, Machine, Mode, Outcome, parse_bytes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code for a refused input.
 const REFUSED: u8 = 2;
 /// Exit code after gdb's `kill`: as a shell reports a process ended by SIGKILL.
 const KILLED: u8 = 137;
+/// One byte with start and stop bit at 115200 baud.
+const INPUT_BYTE: SimTime = SimTime::from_ns(86_806);
 
 #[derive(Parser)]
 #[command(name = "soc", version, about = "The deterministic virtual SoC: a RISC-V machine with user interrupts", long_about = None)]
@@ -40,6 +46,14 @@ enum ModeName {
     Timed,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum AccessedDirtyName {
+    /// Software sets the bits after a page fault (as Rocket)
+    Trap,
+    /// The page table walker sets them
+    Hw,
+}
+
 #[derive(Args)]
 #[command(after_help = "\
 Exit code: that of the guest; 2 for a refused input, 124 at --max-cycles, 125 if all harts wait and nothing can wake them.
@@ -48,11 +62,32 @@ Networks (--net): none; sink; echo; loopback; loadgen:connections=1,2,4;requests
 ;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7.")]
 struct Run {
     /// Image (or any RISC-V executable linked at 0x80000000)
-    #[arg(value_name = "IMAGE.elf", required_unless_present_any = ["bare", "dump_dtb"])]
+    #[arg(value_name = "IMAGE.elf", required_unless_present_any = ["bare", "firmware", "dump_dtb"])]
     image: Option<PathBuf>,
     /// Bare-metal program: all harts start in M-mode; `tohost` ends the run
     #[arg(long, value_name = "PROG.elf", conflicts_with = "image")]
     bare: Option<PathBuf>,
+    /// Firmware, ELF or raw (at 0x80000000): starts in M-mode on all harts
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["image", "bare"])]
+    firmware: Option<PathBuf>,
+    /// Kernel that the firmware starts, ELF or raw (at 0x80200000)
+    #[arg(long, value_name = "FILE", requires = "firmware")]
+    kernel: Option<PathBuf>,
+    /// Initial RAM disk, placed high in RAM and named in the device tree
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    initrd: Option<PathBuf>,
+    /// After the run, write memory from begin_signature to end_signature, one 32-bit word a line
+    #[arg(long, value_name = "FILE", requires = "bare")]
+    signature: Option<PathBuf>,
+    /// What the serial port receives: bytes of this file, 115200 baud, from --input-at on
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Core cycle of the first byte of --input
+    #[arg(long, value_name = "CYCLE", default_value_t = 0, requires = "input")]
+    input_at: u64,
+    /// Who sets the accessed and dirty bits of page table entries
+    #[arg(long, value_enum, default_value = "trap")]
+    ad: AccessedDirtyName,
     /// How time passes
     #[arg(long, value_enum, default_value = "fast")]
     mode: ModeName,
@@ -135,6 +170,9 @@ fn one_line(message: &str) -> String {
 
 impl Run {
     fn go(&self) -> Result<u8, String> {
+        if let Some(firmware) = &self.firmware {
+            return self.boot(firmware);
+        }
         let Some(path) = self.image.as_ref().or(self.bare.as_ref()) else {
             let machine = self.machine(&MachineDefaults::default())?;
             self.dump_device_tree(&machine)?;
@@ -142,24 +180,73 @@ impl Run {
         };
         let shown = path.display();
         let in_file = |error: crate::SocError| format!("{shown}: {error}");
-        let file = std::fs::read(path).map_err(|error| format!("{shown}: {}", cannot_read(&error)))?;
+        let file = read(path)?;
         let defaults = MachineDefaults::of(&file).map_err(in_file)?;
         let mut machine = self.machine(&defaults)?;
         machine.load_elf(&file).map_err(in_file)?;
-        self.dump_device_tree(&machine)?;
-        let symbols = Symbols::of(&file);
+        let signature = self.signature_range(&file)?;
+        let code = self.start(&mut machine, &Symbols::of(&file))?;
+        self.write_signature(&machine, signature)?;
+        Ok(code)
+    }
+
+    /// Runs firmware and what it starts.
+    fn boot(&self, firmware: &Path) -> Result<u8, String> {
+        let firmware_file = read(firmware)?;
+        let kernel = self.kernel.as_deref().map(read).transpose()?;
+        let initrd = self.initrd.as_deref().map(read).transpose()?;
+        let mut machine = self.machine(&MachineDefaults::default())?;
+        let guest = Guest { firmware: &firmware_file, kernel: kernel.as_deref(), initrd: initrd.as_deref() };
+        machine.load_guest(&guest).map_err(|error| format!("{}: {error}", firmware.display()))?;
+        // Raw files have no symbols; the kernel's are worth more than the firmware's.
+        self.start(&mut machine, &Symbols::of(kernel.as_deref().unwrap_or(&firmware_file)))
+    }
+
+    /// Runs a loaded machine to its end and reports.
+    fn start(&self, machine: &mut Machine, symbols: &Symbols) -> Result<u8, String> {
+        self.dump_device_tree(machine)?;
+        if let Some(path) = &self.input {
+            let first = SimTime::from_ps(self.input_at.saturating_mul(CYCLE.as_ps()));
+            for (index, byte) in (0..).zip(read(path)?) {
+                machine.type_byte(SimTime::from_ps(first.as_ps().saturating_add(index * INPUT_BYTE.as_ps())), byte);
+            }
+        }
         let console_symbols = symbols.clone();
         machine.set_console(move |bytes| print_console(&console_symbols, bytes));
         let outcome = match &self.gdb {
             None => machine.run(),
-            Some(address) => match serve_gdb(&mut machine, address)? {
+            Some(address) => match serve_gdb(machine, address)? {
                 Some(outcome) => outcome,
                 None => return Ok(KILLED),
             },
         };
-        self.report(&machine, &outcome, &symbols);
+        self.report(machine, &outcome, symbols);
         let refuted = machine.network_report().is_some_and(|report| !report.passed());
         Ok(if outcome.end == End::PeerDone && refuted { 1 } else { outcome.exit_code() })
+    }
+
+    /// Start and length of what `--signature` writes.
+    fn signature_range(&self, file: &[u8]) -> Result<Option<(u64, usize)>, String> {
+        if self.signature.is_none() {
+            return Ok(None);
+        }
+        let executable = Executable::parse(file).map_err(|error| error.to_string())?;
+        let range = executable.symbol("begin_signature").zip(executable.symbol("end_signature"));
+        let length = range.and_then(|(start, end)| Some((start, usize::try_from(end.checked_sub(start)?).ok()?)));
+        length.map(Some).ok_or_else(|| "--signature: no symbols begin_signature and end_signature in order".to_owned())
+    }
+
+    fn write_signature(&self, machine: &Machine, range: Option<(u64, usize)>) -> Result<(), String> {
+        let Some((path, (start, length))) = self.signature.as_ref().zip(range) else { return Ok(()) };
+        let bytes = machine.memory(start, length).ok_or("--signature: the range lies outside RAM")?;
+        let mut text = String::new();
+        for word in bytes.chunks(4) {
+            let digits: String = word.iter().rev().map(|byte| format!("{byte:02x}")).collect();
+            text.push_str(&digits);
+            text.push('\n');
+        }
+        std::fs::write(path, text)
+            .map_err(|error| format!("{}: cannot be written ({error}): choose another --signature", path.display()))
     }
 
     fn machine(&self, defaults: &MachineDefaults) -> Result<Machine, String> {
@@ -177,9 +264,12 @@ impl Run {
             rl: self.rl,
             wl: self.wl,
             max_cycles: self.max_cycles,
+            accessed_dirty: match self.ad {
+                AccessedDirtyName::Trap => AccessedDirty::Trap,
+                AccessedDirtyName::Hw => AccessedDirty::Hardware,
+            },
             bootargs: self.append.clone(),
             net: self.network()?,
-            ..fallback
         };
         Machine::new(config).map_err(|error| error.to_string())
     }
@@ -236,6 +326,10 @@ fn serve_gdb(machine: &mut Machine, address: &str) -> Result<Option<Outcome>, St
     let server = GdbServer::listen(address).map_err(in_words)?;
     eprintln!("soc: waiting for gdb: target remote {}", server.address().map_err(in_words)?);
     server.serve(machine).map_err(in_words)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("{}: {}", path.display(), cannot_read(&error)))
 }
 
 fn cannot_read(error: &std::io::Error) -> String {

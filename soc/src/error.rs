@@ -59,6 +59,20 @@ pub enum SocError {
     /// There is no room for the device tree at the end of RAM.
     #[error("no room for the device tree behind the image: use a larger --memory")]
     NoRoomForDeviceTree,
+    /// There is no room for the initial RAM disk below the device tree.
+    #[error("no room for an initial RAM disk of {bytes} bytes: use a larger --memory")]
+    NoRoomForInitrd {
+        /// Its size.
+        bytes: u64,
+    },
+    /// Two of the files would lie in one place.
+    #[error("a file reaches to {first_end:#x}, the next one starts at {second_start:#x}: link them apart")]
+    Overlap {
+        /// One past the last address of the lower one.
+        first_end: u64,
+        /// First address of the upper one.
+        second_start: u64,
+    },
     /// The image's `.wakeline.machine` section is wrong.
     #[error("the image's machine defaults cannot be read ({reason}): rebuild the image")]
     MachineSection {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod board;
+pub mod boot;
 pub mod cli;
 pub mod config;
 pub mod device;

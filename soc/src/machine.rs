@@ -14,12 +14,13 @@
 //! one plus a slack: 0 in timed mode, so that harts are ordered at every block; some hundred cycles in fast mode.
 
 use crate::board::{self, CYCLE, RAM_BASE};
+use crate::boot::{Guest, Plan};
 use crate::bus::Bus;
 use crate::config::{Config, Mode};
 use crate::debug::{Debug, Debugger, Halt, Off, Stop};
 use crate::device::Exit;
 use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
-use crate::elf::{self, Executable};
+use crate::elf::{self, Executable, Segment};
 use crate::error::SocError;
 use crate::hart::block::{Block, BlockCache, Found, NONE};
 use crate::hart::exec::{Flow, execute};
@@ -98,7 +99,7 @@ impl Machine {
         let uart = bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
         let lines = [board::AXI_DMA_MM2S_IRQ, board::AXI_DMA_S2MM_IRQ, board::AXI_ETHERNET_IRQ];
         bus.attach(board::AXI_NIC, &lines, Path::Axi, Box::new(AxiNic::new(network.link)));
-        let device_tree = board::device_tree(&config);
+        let device_tree = board::device_tree(&config, None);
         let core = Core {
             harts: Vec::new(),
             blocks: BlockCache::new(config.memory_bytes, timed),
@@ -141,21 +142,48 @@ impl Machine {
         if device_tree < image_end {
             return Err(SocError::NoRoomForDeviceTree);
         }
+        self.store(&segments, device_tree);
+        if let Some(at) = executable.symbol("tohost") {
+            self.core.bus.watch_to_host(at);
+        }
+        self.reset(executable.entry(), device_tree, 0);
+        Ok(())
+    }
+
+    /// Loads firmware and what it starts as `boot.rs` places them and resets all harts: M-mode at the firmware's entry,
+    /// a0 = hart id, a1 = device tree, a2 = information for OpenSBI's `fw_dynamic`.
+    ///
+    /// Errors: a file's faults, or it does not fit. Nothing is changed then.
+    pub fn load_guest(&mut self, guest: &Guest) -> Result<(), SocError> {
+        // Where the RAM disk lies depends on the size of the tree that names it.
+        let draft = board::device_tree(&self.config, guest.initrd.map(|_| (0, 0)));
+        let plan = Plan::new(guest, self.config.memory_bytes, draft.len() as u64)?;
+        self.device_tree = board::device_tree(&self.config, plan.initrd);
+        self.store(&plan.segments, plan.device_tree);
+        self.core.bus.ram.store_coherent(plan.dynamic - RAM_BASE, &plan.dynamic_information());
+        self.reset(plan.entry, plan.device_tree, plan.dynamic);
+        Ok(())
+    }
+
+    /// Copies checked segments and the device tree to RAM.
+    fn store(&mut self, segments: &[Segment], device_tree: u64) {
         let ram = &mut self.core.bus.ram;
-        for segment in &segments {
+        for segment in segments {
             let offset = segment.address - RAM_BASE;
             ram.store_coherent(offset, segment.bytes);
             let zeros = vec![0; (segment.size - segment.bytes.len() as u64) as usize];
             ram.store_coherent(offset + segment.bytes.len() as u64, &zeros);
         }
         ram.store_coherent(device_tree - RAM_BASE, &self.device_tree);
-        if let Some(at) = executable.symbol("tohost") {
-            self.core.bus.watch_to_host(at);
-        }
-        let entry = executable.entry();
-        self.core.harts =
-            (0..self.config.harts).map(|id| Hart::new(id, entry, device_tree, self.config.accessed_dirty)).collect();
-        Ok(())
+    }
+
+    fn reset(&mut self, entry: u64, device_tree: u64, information: u64) {
+        let hart = |id| {
+            let mut hart = Hart::new(id, entry, device_tree, self.config.accessed_dirty);
+            hart.x[12] = information;
+            hart
+        };
+        self.core.harts = (0..self.config.harts).map(hart).collect();
     }
 
     /// Where console bytes go: whole lines as far as possible. Without a sink they are dropped.

@@ -121,6 +121,11 @@ fn bad_parameters() {
     refused(&["run", image, "--rl", "99999999"], "at most 10000");
     refused(&["run", image, "--bare", image], "--bare");
     refused(&["run", image, "--dump-dtb", "no/such/directory/x.dtb"], "--dump-dtb");
+    refused(&["run", "--kernel", image], "--firmware");
+    refused(&["run", image, "--firmware", image], "--firmware");
+    refused(&["run", "--firmware", "no-such-file"], "no such file");
+    refused(&["run", "--firmware", image, "--kernel", image], "link them apart");
+    refused(&["run", "--bare", image, "--signature", "x"], "begin_signature");
     refused(&["run"], "IMAGE.elf");
     refused(&["walk"], "walk");
     refused(&[], "soc");
