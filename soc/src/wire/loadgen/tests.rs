@@ -1,6 +1,7 @@
 //! The generator against an echo server that is another smoltcp stack, at the other end of a link.
 
 use std::collections::VecDeque;
+use std::io::Write;
 
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
@@ -396,7 +397,8 @@ fn tshark(file: &std::path::Path, arguments: &[&str]) -> Option<String> {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
         Ok(output) => panic!("tshark: {}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            eprintln!("SKIPPED: the capture was not checked by tshark, which cannot be run ({error})");
+            // Not by the print macros: the test runner hides those of a test that passes.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: tshark cannot be run ({error}), the capture was not checked");
             None
         }
     }
