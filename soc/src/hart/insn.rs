@@ -153,6 +153,11 @@ impl Op {
         self as u8 >= Op::Sb as u8 && self as u8 <= Op::Fsd as u8
     }
 
+    /// True for conditional branches.
+    pub fn is_branch(self) -> bool {
+        self as u8 >= Op::Beq as u8 && self as u8 <= Op::Bgeu as u8
+    }
+
     /// True for read-modify-write atomics.
     pub fn is_amo(self) -> bool {
         self as u8 >= Op::AmoswapW as u8 && self as u8 <= Op::AmomaxuD as u8

@@ -125,8 +125,11 @@ pub(crate) fn sources(insn: &Insn) -> u64 {
     (1..32u8).filter(|&register| reads(insn, register)).fold(stored, |mask, register| mask | 1 << register)
 }
 
-/// The register that `insn` writes, if any. Branches and stores name one without writing it; it is not late.
+/// The register that `insn` writes, if any. In branches and stores the field is part of the offset.
 fn destination(insn: &Insn) -> Option<u8> {
+    if insn.op.is_store() || insn.op.is_branch() {
+        return None;
+    }
     let float = match insn.op {
         Op::Flw | Op::Fld => true,
         Op::Float => instruction::destination(insn.imm as u32) == File::Float,
@@ -215,6 +218,17 @@ mod tests {
         assert_eq!(cycles(&[lb, dependent]), 4);
         assert_eq!(cycles(&[lb, other, dependent]), 4);
         assert_eq!(cycles(&[other, dependent, other]), 3);
+    }
+
+    /// The offset bits of a store may look like a register; it does not make that register's result come earlier.
+    #[test]
+    fn a_store_or_branch_writes_no_register() {
+        let lb = Insn::new(Op::Lb, 5, 10, 0, 0);
+        let store = Insn::new(Op::Sd, 5, 11, 9, 0);
+        let dependent = Insn::new(Op::Add, 6, 5, 5, 0);
+        assert_eq!(cycles(&[lb, store, dependent]), 4);
+        let branch = Insn::new(Op::Beq, 5, 8, 9, 0);
+        assert_eq!(schedule(&mut [lb, branch]), Tail { register: 5, bubbles: 1 });
     }
 
     #[test]
