@@ -47,7 +47,7 @@ pub enum Indirect {
 }
 
 /// The questions of the interpreter. Default answers: nothing costs anything.
-#[allow(unused_variables)]
+#[allow(unused_variables, reason = "an empty default names its arguments for those who implement it")]
 pub(crate) trait Timing {
     /// False lets the compiler drop every question.
     const TIMED: bool;

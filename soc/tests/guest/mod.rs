@@ -1,7 +1,6 @@
 //! Builds the programs of `soc/guest` and runs them on a machine in this process.
 
-// Each test file uses its part of this module.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its part of this module")]
 
 use soc::{Config, Machine, Outcome};
 use std::cell::RefCell;
