@@ -25,12 +25,10 @@ const DELIVERED_BITS: u64 = !0xFFF | 0x7F;
 /// Most words: those in registers, without capabilities.
 const MAX_SIZE: u64 = abi::message::REGISTERS as u64;
 
-/// The message of the current thread, if it is short.
+/// Whether the message of `thread` is short, without capabilities, and no fault.
 #[inline(always)]
-fn short_message_fp(k: &Kernel, thread: Ref<Tcb>) -> Option<(u64, u64)> {
-    let tcb = k.get(thread);
-    let (cptr, info) = (tcb.context.x[A0], tcb.context.x[A1]);
-    (info & SIZE_BITS <= MAX_SIZE && tcb.fault == Fault::None).then_some((cptr, info & DELIVERED_BITS))
+fn is_short_fp(k: &Kernel, thread: Ref<Tcb>, info: u64) -> bool {
+    info & SIZE_BITS <= MAX_SIZE && k.get(thread).fault == Fault::None
 }
 
 /// `cspace::lookup_slot` without the reasons.
@@ -61,9 +59,16 @@ fn lookup_fp(k: &Kernel, root: Cap, cptr: u64) -> Option<Cap> {
 #[inline(always)]
 fn space_fp(k: &Kernel, thread: Ref<Tcb>) -> Option<(Paddr, u16)> {
     let cap = k.get(thread).cap(Slot::VSpace);
+    let table = cap.mapped_table()?;
     let asid = cap.mapped_asid();
-    let table = cap.object::<vspace::PageTable>().filter(|_| cap.is_mapped_table())?;
     (vspace::find_root(k, asid).ok()? == table).then_some((table.kva().paddr(), asid))
+}
+
+/// Whether `to` would be chosen if `from` stops and nobody else is woken: on this core, and nobody ready is better.
+#[inline(always)]
+fn follows_fp(k: &Kernel, from: Ref<Tcb>, to: Ref<Tcb>) -> bool {
+    let (from, to) = (k.get(from), k.get(to));
+    usize::from(to.core) == k.core && (to.priority >= from.priority || k.is_best(to.priority))
 }
 
 /// Hands message and core over.
@@ -79,20 +84,20 @@ fn switch_fp(k: &mut Kernel, from: Ref<Tcb>, to: Ref<Tcb>, badge: u64, info: u64
     }
     let target = k.get_mut(to);
     target.context.x[A0] = badge;
-    target.context.x[A1] = info;
+    target.context.x[A1] = info & DELIVERED_BITS;
     target.state = ThreadState::Running;
+    k.this_mut().current = Some(to);
     k.arch.switch_space(root, asid);
     user_interrupt::switch(k, Some(to));
-    k.this_mut().current = Some(to);
 }
 
-/// Call. `None`: the slow path has to do it.
-#[inline]
-pub fn call(k: &mut Kernel) -> Option<Ref<Tcb>> {
+/// Call by `caller`, the current thread. `None`: the slow path has to do it.
+#[inline(always)]
+pub fn call(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
     // Gather.
-    let caller = k.current();
-    // A short message without capabilities, from a thread without a fault to deliver.
-    let (cptr, info) = short_message_fp(k, caller)?;
+    if !is_short_fp(k, caller, info) {
+        return None;
+    }
     let cap = lookup_fp(k, k.get(caller).cap(Slot::CSpace), cptr)?;
     let endpoint = cap.object::<Endpoint>()?;
     let rights = cap.rights();
@@ -106,51 +111,38 @@ pub fn call(k: &mut Kernel) -> Option<Ref<Tcb>> {
         return None;
     }
     let receiver = queue.head()?;
-    // The receiver can run, on this core.
+    // The receiver can run, and would be chosen.
+    if !follows_fp(k, caller, receiver) {
+        return None;
+    }
     let space = space_fp(k, receiver)?;
-    let tcb = k.get(receiver);
-    if usize::from(tcb.core) != k.core {
-        return None;
-    }
-    // Nobody else would be chosen.
-    if tcb.priority < k.get(caller).priority && !k.is_best(tcb.priority) {
-        return None;
-    }
-    let grant = tcb.can_grant;
+    let grant = k.get(receiver).can_grant;
 
     // ---- Commit: from here on nothing falls back. ----
 
     k.queue_pop(endpoint);
     k.get_mut(caller).state = ThreadState::BlockedOnReply;
     let (master, slot) = (caller.slot(Slot::Reply), receiver.slot(Slot::Caller));
-    let next = k.get(master).mdb.next();
-    debug_assert!(next.is_none(), "one reply capability at most");
+    debug_assert!(k.get(master).mdb.next().is_none(), "one reply capability at most");
     k.get_mut(master).mdb = Mdb::new(None, Some(slot), true, true);
     *k.get_mut(slot) = Cte { cap: Cap::reply(caller, grant, false), mdb: Mdb::new(Some(master), None, false, false) };
     switch_fp(k, caller, receiver, cap.badge(), info, space);
     Some(receiver)
 }
 
-/// ReplyRecv. `None`: the slow path has to do it.
-#[inline]
-pub fn reply_recv(k: &mut Kernel) -> Option<Ref<Tcb>> {
+/// ReplyRecv by `server`, the current thread. `None`: the slow path has to do it.
+#[inline(always)]
+pub fn reply_recv(k: &mut Kernel, server: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
     // Gather.
-    let server = k.current();
-    // A short reply without capabilities.
-    let (cptr, info) = short_message_fp(k, server)?;
+    if !is_short_fp(k, server, info) {
+        return None;
+    }
     let tcb = k.get(server);
     let cap = lookup_fp(k, tcb.cap(Slot::CSpace), cptr)?;
     // The capability lets us receive.
     let endpoint = cap.object::<Endpoint>()?;
     if !cap.rights().contains(Rights::READ) {
         return None;
-    }
-    // No signal to take first, and no doorbell to look at.
-    if let Some(bound) = tcb.bound_notification {
-        let bound = k.get(bound);
-        if bound.state() == notification::ACTIVE || bound.receiver() != 0 {
-            return None;
-        }
     }
     // Nobody waits to send, so we shall block.
     if k.get(endpoint).queue.state() == endpoint::SENDERS {
@@ -162,15 +154,17 @@ pub fn reply_recv(k: &mut Kernel) -> Option<Ref<Tcb>> {
         return None;
     }
     let caller = reply.reply_caller();
-    let tcb = k.get(caller);
-    if tcb.fault != Fault::None || usize::from(tcb.core) != k.core {
-        return None;
-    }
-    // Nobody else would be chosen.
-    if !k.is_best(tcb.priority) {
+    // The caller can run, and would be chosen.
+    if k.get(caller).fault != Fault::None || !follows_fp(k, server, caller) {
         return None;
     }
     let space = space_fp(k, caller)?;
+    // No signal to take first.
+    if let Some(bound) = tcb.bound_notification
+        && notification::has_signal(k, bound)
+    {
+        return None;
+    }
 
     // ---- Commit: from here on nothing falls back. ----
 

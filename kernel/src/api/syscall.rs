@@ -24,21 +24,25 @@ use crate::{cspace, sched, thread};
 
 /// The current thread executed `ecall`; its registers are in its context.
 pub fn handle_syscall(k: &mut Kernel) -> Next {
-    match fast_syscall(k) {
+    let current = k.current();
+    let x = &k.get(current).context.x;
+    let (number, cptr, info) = (x[A7] as isize, x[A0], x[A1]);
+    match fast_syscall(k, current, number, cptr, info) {
         Some(thread) => Next::Run(thread),
         None => slow_syscall(k),
     }
 }
 
-/// The fast path, if it takes the call: who runs next. Otherwise nothing has changed.
+/// The fast path, if it takes the call: who runs next. Otherwise nothing has changed. `number`, `cptr` and `info` are in the registers
+/// of `current`, the current thread; who calls has them at hand.
 #[inline(always)] // into the trap handler, which keeps everything but this out of line
-pub fn fast_syscall(k: &mut Kernel) -> Option<Ref<Tcb>> {
+pub fn fast_syscall(k: &mut Kernel, current: Ref<Tcb>, number: isize, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
     if !k.config.fastpath {
         return None;
     }
-    match k.get(k.current()).context.x[A7] as isize {
-        syscall::CALL => fastpath::call(k),
-        syscall::REPLY_RECV => fastpath::reply_recv(k),
+    match number {
+        syscall::CALL => fastpath::call(k, current, cptr, info),
+        syscall::REPLY_RECV => fastpath::reply_recv(k, current, cptr, info),
         _ => None,
     }
 }

@@ -5,12 +5,12 @@
 //! tests run anywhere; it uses the page-table format and the context layout of riscv64, which are plain data.
 //!
 //! How a trap reaches the kernel (riscv64/trap.rs):
-//! 1. entry.S saves the registers in the [`Context`] that `sscratch` points to. It is the first field of the TCB.
+//! 1. entry.S saves the registers in the [`Context`] that `sscratch` points to, a field of the TCB.
 //! 2. The big lock is taken. The holder of the lock holds the token `Kernel`; `Kernel::enter` tells it the core. If
 //!    `Kernel::current_context` is no longer the context that trapped (another core has stopped this thread meanwhile), the trap is
 //!    forgotten: `sched::leave` chooses what runs.
-//! 3. `next_pc` is set: the trap's pc, plus 4 for an `ecall`. Then one of `api::syscall::handle_syscall`, `handle_interrupt`,
-//!    `handle_fault`. Each answers with what runs next on this core.
+//! 3. `next_pc` is set (for an `ecall` by entry.S): the trap's pc, plus 4 for an `ecall`. Then one of `api::syscall::fast_syscall` and
+//!    `slow_syscall`, `handle_interrupt`, `handle_fault`. Each answers with what runs next on this core.
 //! 4. `Next::Run(tcb)`: unlock, resume its context. `Next::Idle`: unlock, wait for an interrupt, lock, `handle_interrupt`, and so on.
 
 pub mod riscv64;
@@ -115,6 +115,8 @@ pub trait Arch {
     fn post_receiver(&mut self, receiver: u16, bits: u64);
     /// Takes the pending bits of a receiver, leaving none.
     fn take_receiver(&mut self, receiver: u16) -> u64;
+    /// Whether a receiver has pending bits; they stay.
+    fn receiver_pending(&mut self, receiver: u16) -> bool;
     /// No core may be inside a `uipi.send` that read a sender table before the last stores of this core.
     fn fence_senders(&mut self);
     /// Moves the user-interrupt state of this core into `state`, and leaves the core with none.

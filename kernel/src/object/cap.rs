@@ -359,6 +359,13 @@ impl Cap {
     pub const fn is_mapped_table(self) -> bool {
         self.is(Kind::PageTable) && self.field(0, 1) != 0
     }
+    /// Page table: its table, if it is mapped or a root; one comparison.
+    #[inline(always)]
+    pub fn mapped_table(self) -> Option<Ref<PageTable>> {
+        const MAPPED: u64 = (Kind::PageTable as u64) << (KIND_SHIFT - FIELD) | 1;
+        // SAFETY: as in `object`.
+        (self.word0 >> FIELD == MAPPED).then(|| unsafe { Ref::assume(self.address()) })
+    }
     /// Frame, page table: mapped there.
     pub const fn mapped_at(self, asid: u16, vaddr: u64) -> Self {
         let mapped = Self { word0: self.word0, word1: (asid as u64) << FIELD | vaddr & ADDRESS_MASK };

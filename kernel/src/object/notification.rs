@@ -148,6 +148,14 @@ fn take(k: &mut Kernel, notification: Ref<Notification>) -> Option<u64> {
     }
 }
 
+/// Whether `take` would find something. Nothing changes.
+#[inline(always)]
+pub fn has_signal(k: &mut Kernel, notification: Ref<Notification>) -> bool {
+    let object = k.get(notification);
+    let receiver = object.receiver();
+    object.state() == ACTIVE || receiver != 0 && k.arch.receiver_pending(receiver)
+}
+
 /// Waits (seL4 `receiveSignal`).
 pub fn wait(k: &mut Kernel, waiter: Ref<Tcb>, notification: Ref<Notification>, blocking: bool) {
     if let Some(bits) = take(k, notification) {

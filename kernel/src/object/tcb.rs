@@ -1,7 +1,8 @@
 //! Thread control blocks: layout.
 //!
-//! The context is first, so that the trap entry finds it where `sscratch` points. Behind it come, in two cache lines, the fields
-//! that IPC and scheduling touch; then the capability slots; what is rarely used is last. All zero is an inactive thread.
+//! What is rarely used is first. Then come the context, to which `sscratch` points while the thread runs; in two cache lines the
+//! fields that IPC and scheduling touch; and the capability slots. So what every message touches keeps away from the first sets of a
+//! cache, where the page tables of all programs meet (asid.rs). All zero is an inactive thread.
 //! The invocations are in `invoke/`.
 
 pub mod config;
@@ -71,6 +72,19 @@ pub const NAME_BYTES: usize = 32;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Tcb {
+    /// Why the last capability lookup failed: the words of a message.
+    pub lookup_failure: [u64; 4],
+    /// CPtr of the fault handler in its own CSpace.
+    pub fault_handler: u64,
+    /// User address of the IPC buffer.
+    pub buffer_address: u64,
+    /// User-interrupt registers while it does not run.
+    pub user_interrupt: UserInterruptState,
+    /// Debug name, padded with zero bytes.
+    pub name: [u8; NAME_BYTES],
+    /// Up to the line where the context starts.
+    pub padding: [u64; 12],
+
     /// Registers.
     pub context: Context,
 
@@ -116,16 +130,6 @@ pub struct Tcb {
     pub fault: Fault,
     /// Capabilities.
     pub slots: [Cte; SLOT_COUNT],
-    /// Why the last capability lookup failed: the words of a message.
-    pub lookup_failure: [u64; 4],
-    /// CPtr of the fault handler in its own CSpace.
-    pub fault_handler: u64,
-    /// User address of the IPC buffer.
-    pub buffer_address: u64,
-    /// User-interrupt registers while it does not run.
-    pub user_interrupt: UserInterruptState,
-    /// Debug name, padded with zero bytes.
-    pub name: [u8; NAME_BYTES],
 }
 
 /// Where the slots start.
@@ -133,10 +137,10 @@ pub const SLOTS_OFFSET: usize = offset_of!(Tcb, slots);
 
 const _: () = {
     assert!(size_of::<Tcb>() <= 1 << bits::TCB);
-    assert!(offset_of!(Tcb, context) == 0);
-    assert!(SLOTS_OFFSET.is_multiple_of(32));
-    // The hot fields end before the fifth line behind the context's start, counted in lines of 64 bytes.
-    assert!(offset_of!(Tcb, fault) <= 6 * 64);
+    // Whole lines, of 64 bytes: the context, the fields that IPC touches, two slots each.
+    assert!(offset_of!(Tcb, context).is_multiple_of(64) && offset_of!(Tcb, context) >= 4 * 64);
+    assert!(offset_of!(Tcb, fault) <= offset_of!(Tcb, context) + 6 * 64);
+    assert!(SLOTS_OFFSET.is_multiple_of(64));
 };
 
 // SAFETY: zero is a valid value of every field (`Fault::None` is 0); the kernel stores valid values only.

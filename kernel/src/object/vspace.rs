@@ -40,13 +40,14 @@ unsafe impl Object for AsidPool {}
 
 /// The root table of an ASID (seL4 `findVSpaceForASID`).
 pub fn find_root(k: &Kernel, asid: u16) -> Result<Ref<PageTable>, LookupFailure> {
-    let pool = k.asid_pools[usize::from(asid) / POOL_ASIDS].filter(|_| asid != 0);
+    // ASID 0 is never assigned, so it leads nowhere.
+    let pool = k.asid_pools[usize::from(asid) / POOL_ASIDS];
     pool.and_then(|pool| k.get(pool).0[usize::from(asid) % POOL_ASIDS]).ok_or(LookupFailure::InvalidRoot)
 }
 
 /// The root table that a VSpace argument names, with its ASID. `number`: of the capability, for errors.
 fn check_root(k: &Kernel, cap: Cap) -> Result<(Ref<PageTable>, u16), Refusal> {
-    let table = cap.object::<PageTable>().filter(|_| cap.is_mapped_table()).ok_or(Refusal::InvalidCapability(1))?;
+    let table = cap.mapped_table().ok_or(Refusal::InvalidCapability(1))?;
     let asid = cap.mapped_asid();
     let root = find_root(k, asid).map_err(|failure| Refusal::FailedLookup(false, failure))?;
     if root == table { Ok((root, asid)) } else { Err(Refusal::InvalidCapability(1)) }

@@ -4,6 +4,7 @@
 use core::mem::offset_of;
 
 use abi::bootinfo::slot;
+use abi::extension::TCB_BIND_USER_INTERRUPT;
 use abi::label::Label::*;
 use abi::message::MessageInfo;
 use abi::object as ty;
@@ -12,16 +13,16 @@ use abi::syscall::{CALL, NB_RECV, NB_SEND, RECV, REPLY, REPLY_RECV, SEND, YIELD}
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::world::{Thread, UNTYPED, World};
+use super::world::{Thread, UNTYPED, World, with_receivers};
 use crate::api::fault::Fault;
-use crate::api::syscall::handle_interrupt;
-use crate::arch::Interrupt;
+use crate::api::syscall::{fast_syscall, handle_interrupt};
 use crate::arch::host::ARENA;
 use crate::arch::register::{A0, A1, A2, A7, PC};
-use crate::object::notification;
+use crate::arch::{Arch, Interrupt};
+use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::state::Next;
-use crate::{fastpath, sched, thread};
+use crate::{sched, thread};
 
 /// A thread of the random world.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ enum Step {
     Resume(usize),
     /// A notification is signalled from outside.
     Signal(u64),
+    /// A user interrupt is sent to the doorbell, if it is one.
+    Post(u64),
     /// The running thread faults.
     Fault,
     /// A timer tick.
@@ -74,6 +77,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0usize..4).prop_map(Step::Suspend),
         3 => (0usize..4).prop_map(Step::Resume),
         1 => (0u64..16).prop_map(Step::Signal),
+        1 => (1u64..16).prop_map(Step::Post),
         1 => Just(Step::Fault),
         1 => Just(Step::Tick),
     ]
@@ -87,8 +91,9 @@ struct Pair {
     taken: usize,
 }
 
-fn build(characters: &[Character], fastpath: bool) -> Pair {
-    let mut w = World::new();
+/// `doorbell`: the notification of the first thread has a receiver.
+fn build(characters: &[Character], doorbell: bool, fastpath: bool) -> Pair {
+    let mut w = with_receivers(2);
     w.check = false;
     let endpoint = w.make(ty::ENDPOINT, 0);
     let second = w.make(ty::ENDPOINT, 0);
@@ -121,6 +126,9 @@ fn build(characters: &[Character], fastpath: bool) -> Pair {
         }
         if index == 0 {
             w.ok(thread.slot, TCBBindNotification, &[], &[notification]);
+            if doorbell {
+                assert_eq!(w.call(thread.slot, TCB_BIND_USER_INTERRUPT, &[], &[notification]).0, 0);
+            }
         }
         w.resume(thread);
         threads.push(thread);
@@ -167,6 +175,12 @@ impl Pair {
                 notification::signal(&mut self.w.k, object, badge);
                 self.settle();
             }
+            Step::Post(bits) => {
+                let receiver = self.w.k.get(self.w.object::<Notification>(self.notification)).receiver();
+                if receiver != 0 {
+                    self.w.k.arch.post_receiver(receiver, bits);
+                }
+            }
             Step::Fault => {
                 if running.is_some() {
                     self.w.fault(13, 0x7000);
@@ -184,11 +198,9 @@ impl Pair {
         let k = &mut self.w.k;
         let current = k.current();
         k.get_mut(current).context.next_pc += 4;
-        let fast = match number {
-            CALL => fastpath::call(k),
-            REPLY_RECV => fastpath::reply_recv(k),
-            _ => None,
-        };
+        let x = &k.get(current).context.x;
+        let (cptr, info) = (x[A0], x[A1]);
+        let fast = fast_syscall(k, current, number, cptr, info);
         match fast {
             Some(_) => self.taken += 1,
             None => {
@@ -201,7 +213,7 @@ impl Pair {
     fn state(&self) -> String {
         let k = &self.w.k;
         let faults = self.threads.iter().map(|thread| format!("{:?}", k.get(thread.tcb).fault)).collect::<String>();
-        format!("{:?} {:?} {:?} {} {faults}", k.this(), k.queues[0], k.arch.space, k.reschedule)
+        format!("{:?} {:?} {:?} {} {faults} {:?}", k.this(), k.queues[0], k.arch.space, k.reschedule, k.arch.posted)
     }
 
     /// All memory that is in use. Faults are blank: the padding of an enumeration is not part of its value.
@@ -246,9 +258,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn fast_and_slow_are_equal(characters in characters(), steps in prop::collection::vec(step(), 1..60)) {
-        let mut slow = build(&characters, false);
-        let mut fast = build(&characters, true);
+    fn fast_and_slow_are_equal(
+        characters in characters(),
+        doorbell in any::<bool>(),
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let mut slow = build(&characters, doorbell, false);
+        let mut fast = build(&characters, doorbell, true);
         for (index, step) in steps.iter().enumerate() {
             slow.step(step);
             fast.step(step);
@@ -262,20 +278,27 @@ proptest! {
     }
 }
 
-/// A test that never leaves the slow path would prove nothing.
+/// A test that never leaves the slow path would prove nothing. A doorbell without pending bits does not keep a server from it.
 #[test]
 fn the_fast_path_is_taken() {
-    let characters = vec![Character { priority: 20, has_buffer: true, has_space: true }; 2];
-    let mut pair = build(&characters, true);
-    let info = MessageInfo::new(1, 0, 0, 2).0;
-    let steps = [
-        Step::Syscall { number: RECV, cap: 0, info: 0 },
-        Step::Syscall { number: CALL, cap: 1, info },
-        Step::Syscall { number: REPLY_RECV, cap: 0, info },
-        Step::Syscall { number: CALL, cap: 1, info },
-    ];
-    steps.iter().for_each(|step| pair.step(step));
-    assert_eq!(pair.taken, 3);
-    // The thread that was resumed last runs first, and serves.
-    assert_eq!(pair.w.state(pair.threads[0]), ThreadState::BlockedOnReply);
+    for doorbell in [false, true] {
+        let characters = vec![Character { priority: 20, has_buffer: true, has_space: true }; 2];
+        let mut pair = build(&characters, doorbell, true);
+        let info = MessageInfo::new(1, 0, 0, 2).0;
+        let receive = Step::Syscall { number: RECV, cap: 0, info: 0 };
+        let call = Step::Syscall { number: CALL, cap: 1, info };
+        let reply = Step::Syscall { number: REPLY_RECV, cap: 0, info };
+        // The thread that was resumed last runs first. Let the one with the bound notification serve.
+        pair.step(&Step::Syscall { number: YIELD, cap: 0, info: 0 });
+        [receive, call.clone(), reply.clone(), call].iter().for_each(|step| pair.step(step));
+        assert_eq!(pair.taken, 3);
+        assert_eq!(pair.w.running(), Some(pair.threads[0].tcb));
+        // The bit comes first: the caller gets its reply, and the server goes on.
+        pair.step(&Step::Post(4));
+        pair.step(&reply);
+        assert_eq!(pair.taken, if doorbell { 3 } else { 4 });
+        assert_eq!(pair.w.state(pair.threads[1]), ThreadState::Running);
+        let server = if doorbell { ThreadState::Running } else { ThreadState::BlockedOnReceive };
+        assert_eq!(pair.w.state(pair.threads[0]), server);
+    }
 }

@@ -193,6 +193,9 @@ impl Arch for Host {
     fn take_receiver(&mut self, receiver: u16) -> u64 {
         core::mem::take(&mut self.posted[usize::from(receiver)])
     }
+    fn receiver_pending(&mut self, receiver: u16) -> bool {
+        self.posted[usize::from(receiver)] != 0
+    }
     fn fence_senders(&mut self) {
         self.record(Effect::FenceSenders);
     }

@@ -156,7 +156,7 @@ trap_entry:
     sd x9, 9*8(sp)
     sd x10, 10*8(sp)
     sd x11, 11*8(sp)
-    csrr x11, scause
+    csrr x6, scause
     sd x12, 12*8(sp)
     sd x13, 13*8(sp)
     sd x14, 14*8(sp)
@@ -179,13 +179,19 @@ trap_entry:
     sd x31, 31*8(sp)
     sd x1, 2*8(sp)
     sd x5, 0(sp)                        # pc of the trap
-    mv a0, sp
-    ld sp, {kernel_stack}(a0)
+    mv x9, sp
+    ld sp, {kernel_stack}(x9)
     ld tp, (sp)
     li fp, 0
-    li t0, 8                            # scause of an ecall from U
-    bne a1, t0, 1f
-    call {system_call}                  # a0 = context; gives the context to run
+    li t2, 8                            # scause of an ecall from U
+    bne t1, t2, 1f
+    addi t0, t0, 4                      # behind the ecall
+    sd t0, {next_pc}(x9)
+    mv a2, a1                           # message info
+    mv a1, a0                           # capability address
+    mv a0, x9
+    mv a3, a7                           # number of the system call
+    call {system_call}                  # gives the context to run
 
 .globl resume
 resume:                                 # a0 = context; sp = top of this core's stack
@@ -227,7 +233,9 @@ resume:                                 # a0 = context; sp = top of this core's 
     ld x31, 31*8(sp)
     ld sp, 2*8(sp)
     sret
-1:  call {trap}                         # a0 = context, a1 = scause; gives the context to run
+1:  mv a0, x9
+    mv a1, t1
+    call {trap}                         # a0 = context, a1 = scause; gives the context to run
     j resume
 
 kernel_trap:                            # a trap out of the kernel is a bug: keep everything for the panic

@@ -5,11 +5,11 @@
 //! now, which the kernel knows; with tagged translations it would concern every core. Kernel translations are global and never
 //! change after boot: all fences here name the ASID register (`rs2` other than x0), which spares them.
 //!
-//! Code: harts need not see stores by instruction fetch before `fence.i`. `code_changed` moves a generation on, and a core
-//! that is behind executes the fence before it enters an address space or leaves the kernel's slow path (`catch_up_with_code`).
+//! Code: harts need not see stores by instruction fetch before `fence.i`. `code_changed` marks every core, and a marked core
+//! executes the fence before it enters an address space or leaves the kernel's slow path (`catch_up_with_code`).
 
 use core::arch::asm;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abi::config::MAX_NUM_NODES;
 
@@ -17,11 +17,25 @@ use super::{core_number, csr, sbi, smp, sv39};
 
 const PAGE_BYTES: usize = 4096;
 
-/// Root and ASID (seL4's, which names the address space) of each core, as [`space`] puts them in a word.
-static CURRENT: [AtomicUsize; MAX_NUM_NODES] = [const { AtomicUsize::new(0) }; MAX_NUM_NODES];
+/// What is known of a core, on a line of its own: the core reads it at every switch, others write it seldom.
+#[repr(align(64))]
+struct View {
+    /// Root and ASID (seL4's, which names the address space), as [`space`] puts them in a word.
+    space: AtomicUsize,
+    /// Code was written that the core's instruction fetches may not see yet.
+    stale_code: AtomicBool,
+}
 
-static CODE_GENERATION: AtomicU32 = AtomicU32::new(0);
-static CODE_SEEN: [AtomicU32; MAX_NUM_NODES] = [const { AtomicU32::new(0) }; MAX_NUM_NODES];
+static VIEWS: [View; MAX_NUM_NODES] =
+    [const { View { space: AtomicUsize::new(0), stale_code: AtomicBool::new(false) } }; MAX_NUM_NODES];
+
+/// This core's own.
+#[inline(always)]
+fn own() -> &'static View {
+    // A mask instead of a check: core numbers are below.
+    const _: () = assert!(MAX_NUM_NODES.is_power_of_two());
+    &VIEWS[core_number() % MAX_NUM_NODES]
+}
 
 fn space(root: u64, asid: u16) -> usize {
     sv39::satp(root, asid)
@@ -39,20 +53,21 @@ fn fence_user() {
 
 /// Notes that this core starts in the kernel's own address space.
 pub fn init_core() {
-    CURRENT[core_number()].store(space(super::kernel_root(), 0), Ordering::Relaxed);
+    own().space.store(space(super::kernel_root(), 0), Ordering::Relaxed);
 }
 
 /// Puts this core into the address space with the root table at physical address `root`.
+#[inline(always)] // into the fast path, which else would save its registers around this call only
 pub fn switch(root: u64, asid: u16) {
-    let current = &CURRENT[core_number()];
-    if current.load(Ordering::Relaxed) == space(root, asid) {
+    let view = own();
+    if view.space.load(Ordering::Relaxed) == space(root, asid) {
         return;
     }
     catch_up_with_code();
     csr::write!("satp", sv39::satp(root, 0));
     fence_user();
     // Release: partner is the acquire load in `core_is_in`; the old tables are out of use here.
-    current.store(space(root, asid), Ordering::Release);
+    view.space.store(space(root, asid), Ordering::Release);
 }
 
 /// Puts this core into the kernel's own address space, which maps nothing for U.
@@ -62,7 +77,7 @@ pub fn switch_to_kernel() {
 
 /// Whether `core` runs in address space `asid`.
 pub fn core_is_in(core: usize, asid: u16) -> bool {
-    space_asid(CURRENT[core].load(Ordering::Acquire)) == asid
+    space_asid(VIEWS[core].space.load(Ordering::Acquire)) == asid
 }
 
 /// The other cores that run in `asid`, as a mask of hart ids.
@@ -94,15 +109,16 @@ pub fn fence_space(asid: u16) {
 
 /// Memory that threads may execute was written.
 pub fn code_changed() {
-    CODE_GENERATION.fetch_add(1, Ordering::Release);
+    // Release: partner is the exchange in `catch_up_with_code`; the stores are done before the mark.
+    VIEWS.iter().for_each(|view| view.stale_code.store(true, Ordering::Release));
 }
 
 /// Makes stores before the last `code_changed` visible to this hart's instruction fetches.
+#[inline(always)]
 pub fn catch_up_with_code() {
-    let generation = CODE_GENERATION.load(Ordering::Acquire);
-    let seen = &CODE_SEEN[core_number()];
-    if seen.load(Ordering::Relaxed) != generation {
-        seen.store(generation, Ordering::Relaxed);
+    let stale = &own().stale_code;
+    // Acquire: partner is `code_changed`. A mark that is set behind the exchange stays for the next time.
+    if stale.load(Ordering::Relaxed) && stale.swap(false, Ordering::Acquire) {
         // SAFETY: a fence.
         unsafe { asm!("fence.i", options(nostack)) }
     }

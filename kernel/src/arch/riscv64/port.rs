@@ -46,7 +46,7 @@ impl Arch for Riscv64 {
         stall::stall(core);
     }
 
-    #[inline]
+    #[inline(always)]
     fn switch_space(&mut self, root: Paddr, asid: u16) {
         mmu::switch(root.0, asid);
     }
@@ -146,6 +146,16 @@ impl Arch for Riscv64 {
         if others != 0 {
             sbi::remote_sfence_vma(others, 0, 4096);
         }
+    }
+
+    /// Taken and put back: the line of this hart may fall and rise in between, which nobody sees while the hart is in the kernel, and
+    /// for a thread on another hart the bits come a moment later.
+    fn receiver_pending(&mut self, receiver: u16) -> bool {
+        let bits = self.take_receiver(receiver);
+        if bits != 0 {
+            self.post_receiver(receiver, bits);
+        }
+        bits != 0
     }
 
     fn unload_user_interrupts(&mut self, state: &mut UserInterruptState) {

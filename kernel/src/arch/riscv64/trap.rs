@@ -14,24 +14,37 @@ use crate::sched;
 use crate::state::{Kernel, Next};
 
 const INTERRUPT: usize = 1 << (usize::BITS - 1);
-/// Bytes of the `ecall` instruction.
-const CALL_BYTES: u64 = 4;
 
 struct Shared(UnsafeCell<Kernel>);
-// SAFETY: reached through `with_kernel` only, by the holder of the lock.
+// SAFETY: reached through `Held` only, by the holder of the lock.
 unsafe impl Sync for Shared {}
 static KERNEL: Shared = Shared(UnsafeCell::new(Kernel::new(Riscv64::new(None))));
 
-/// Runs `work` with the big lock.
+/// The big lock, held, and with it the token. A value, so that a function can hand it on by a jump and end: what a slow path needs
+/// saved is saved there, and the fast path saves nothing.
+struct Held(&'static mut Kernel);
+
+impl Drop for Held {
+    #[inline(always)]
+    fn drop(&mut self) {
+        smp::unlock();
+    }
+}
+
+/// Takes the lock.
 #[inline(always)]
-pub fn with_kernel<R>(work: impl FnOnce(&mut Kernel) -> R) -> R {
+fn hold() -> Held {
     smp::lock();
-    // SAFETY: the lock is held; with one core it needs no taking. Nothing that `work` calls comes back here.
+    // SAFETY: the lock is held until `Held` is dropped; with one core it needs no taking. Nothing that has it comes back here.
     let kernel = unsafe { &mut *KERNEL.0.get() };
     kernel.enter(core_number());
-    let result = work(kernel);
-    smp::unlock();
-    result
+    Held(kernel)
+}
+
+/// Runs `work` with the big lock.
+pub fn with_kernel<R>(work: impl FnOnce(&mut Kernel) -> R) -> R {
+    let held = hold();
+    work(held.0)
 }
 
 /// Whether `context` is that of the thread which this core runs. Another core may have stopped it while this one waited for the
@@ -41,86 +54,76 @@ fn still_runs(kernel: &mut Kernel, context: *mut Context) -> bool {
     smp::cores() == 1 || kernel.current_context() == Some(context)
 }
 
-/// Called by entry.S for an `ecall`, with the context of the thread that executed it; gives the context to resume.
-///
-/// All but the fast path is out of line, so that this function needs few registers: each that it saves costs a store and a load.
-pub extern "C" fn system_call(context: *mut Context) -> *mut Context {
-    let next = with_kernel(|kernel| {
-        if !still_runs(kernel, context) {
-            return leave(kernel);
-        }
-        let registers = &mut kernel.get_mut(kernel.current()).context;
-        registers.next_pc = registers.x[register::PC] + CALL_BYTES;
-        match syscall::fast_syscall(kernel) {
-            Some(thread) => Some(&raw mut kernel.get_mut(thread).context),
-            None => slow_system_call(kernel),
-        }
-    });
-    match next {
-        Some(context) => context,
-        None => idle(),
+/// Called by entry.S for an `ecall`, with the context of the thread that executed it and three registers that it holds; gives the
+/// context to resume.
+pub extern "C" fn system_call(context: *mut Context, cptr: u64, info: u64, number: isize) -> *mut Context {
+    let held = hold();
+    if !still_runs(held.0, context) {
+        return leave(held);
+    }
+    let current = held.0.current();
+    match syscall::fast_syscall(held.0, current, number, cptr, info) {
+        Some(thread) => &raw mut held.0.get_mut(thread).context,
+        None => slow_system_call(held),
     }
 }
 
 #[inline(never)]
-fn slow_system_call(kernel: &mut Kernel) -> Option<*mut Context> {
-    let next = syscall::slow_syscall(kernel);
-    resumed(kernel, next)
+fn slow_system_call(held: Held) -> *mut Context {
+    let next = syscall::slow_syscall(held.0);
+    go_on(held, next)
 }
 
 #[cold]
-fn leave(kernel: &mut Kernel) -> Option<*mut Context> {
-    let next = sched::leave(kernel);
-    resumed(kernel, next)
+#[inline(never)]
+fn leave(held: Held) -> *mut Context {
+    let next = sched::leave(held.0);
+    go_on(held, next)
 }
 
 /// Called by entry.S for every other trap: interrupts and faults.
 pub extern "C" fn trap(context: *mut Context, cause: usize) -> *mut Context {
-    let next = with_kernel(|kernel| {
-        if !still_runs(kernel, context) {
-            return leave(kernel);
-        }
-        let registers = &mut kernel.get_mut(kernel.current()).context;
-        registers.next_pc = registers.x[register::PC];
-        let next = if cause & INTERRUPT != 0 {
-            syscall::handle_interrupt(kernel)
-        } else {
-            syscall::handle_fault(kernel, cause as u64, csr::read!("stval") as u64)
-        };
-        resumed(kernel, next)
-    });
-    match next {
-        Some(context) => context,
-        None => idle(),
+    let held = hold();
+    if !still_runs(held.0, context) {
+        return leave(held);
     }
+    let kernel = &mut *held.0;
+    let registers = &mut kernel.get_mut(kernel.current()).context;
+    registers.next_pc = registers.x[register::PC];
+    let next = if cause & INTERRUPT != 0 {
+        syscall::handle_interrupt(kernel)
+    } else {
+        syscall::handle_fault(kernel, cause as u64, csr::read!("stval") as u64)
+    };
+    go_on(held, next)
 }
 
-/// The context of the thread that runs next, or `None` to idle.
+/// The context of the thread that runs next, once there is one.
 #[inline(always)]
-fn resumed(kernel: &mut Kernel, next: Next) -> Option<*mut Context> {
+fn go_on(held: Held, next: Next) -> *mut Context {
     mmu::catch_up_with_code();
     match next {
-        Next::Run(thread) => Some(&raw mut kernel.get_mut(thread).context),
-        Next::Idle => None,
+        Next::Run(thread) => &raw mut held.0.get_mut(thread).context,
+        Next::Idle => idle(held),
     }
 }
 
 /// Idles until there is a thread to run.
 #[inline(never)]
-fn idle() -> *mut Context {
+fn idle(mut held: Held) -> *mut Context {
     loop {
+        drop(held);
         irq::wait();
-        let next = with_kernel(|kernel| {
-            let next = syscall::handle_interrupt(kernel);
-            resumed(kernel, next)
-        });
-        if let Some(context) = next {
-            return context;
+        held = hold();
+        let next = syscall::handle_interrupt(held.0);
+        mmu::catch_up_with_code();
+        if let Next::Run(thread) = next {
+            return &raw mut held.0.get_mut(thread).context;
         }
     }
 }
 
 /// The first decision of a core after boot.
 pub fn first() -> *mut Context {
-    with_kernel(leave).unwrap_or_else(idle)
+    leave(hold())
 }

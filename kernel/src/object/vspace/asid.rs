@@ -39,6 +39,16 @@ pub fn decode_control(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop>
     Ok(Answer::Empty)
 }
 
+/// Where the search for a free ASID starts. Pools and page tables are pages, and most programs lie low in their address space: walks of
+/// several spaces meet in the first lines of their tables, so in the first sets of a cache. Entries in use lie elsewhere.
+const FIRST_INDEX: usize = POOL_ASIDS * 3 / 8;
+
+/// A free index of a pool. ASID 0 is never assigned.
+fn free_index(k: &Kernel, pool: Ref<AsidPool>, base: u16) -> Option<usize> {
+    let free = |&index: &usize| k.get(pool).0[index].is_none() && (base != 0 || index != 0);
+    (FIRST_INDEX..POOL_ASIDS).chain(0..FIRST_INDEX).find(free)
+}
+
 /// RISCVASIDPool_Assign.
 pub fn decode_pool(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
     if call.label(k) != Some(Label::RISCVASIDPoolAssign) {
@@ -53,9 +63,7 @@ pub fn decode_pool(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
     if call.cap.object() != Some(pool) {
         return Err(Refusal::InvalidCapability(0).into());
     }
-    // ASID 0 is never assigned.
-    let first = usize::from(base == 0);
-    let index = (first..POOL_ASIDS).find(|&index| k.get(pool).0[index].is_none()).ok_or(Refusal::DeleteFirst)?;
+    let index = free_index(k, pool, base).ok_or(Refusal::DeleteFirst)?;
     call.commit(k);
     assign(k, pool, base + index as u16, table);
     k.get_mut(slot).cap = cap.mapped_at(base + index as u16, 0);
