@@ -1,45 +1,10 @@
 //! Systems that boot on the soc: what they print, how they end, and that they do so twice in the same way.
 
-use images::{Builder, Image, Manifest, Options};
-use soc::symbols::Symbols;
-use soc::{Config, End, Machine, Mode};
-use std::cell::RefCell;
-use std::rc::Rc;
+mod system;
 
-/// Far beyond what any of these systems needs: 30 s of simulated time.
-const MAX_CYCLES: u64 = 3_000_000_000;
-
-fn build(manifest: &Manifest) -> Image {
-    let options = Options { quiet: true, ..Options::default() };
-    images::build(manifest, &options).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Runs an image to its end; returns how it ended and the console, with names for addresses.
-fn run(image: &Image, mode: Mode) -> (End, String) {
-    let config = Config {
-        harts: image.machine.harts,
-        memory_bytes: image.machine.memory.0,
-        mode,
-        max_cycles: Some(MAX_CYCLES),
-        ..Config::default()
-    };
-    let console = Rc::new(RefCell::new(Vec::new()));
-    let mut machine = Machine::new(config).unwrap_or_else(|error| panic!("{error}"));
-    machine.load_elf(&image.bytes).unwrap_or_else(|error| panic!("{error}"));
-    let sink = console.clone();
-    machine.set_console(move |bytes| sink.borrow_mut().extend_from_slice(bytes));
-    let end = machine.run().end;
-    let text = String::from_utf8_lossy(&console.borrow()).replace('\r', "");
-    (end, Symbols::of(&image.bytes).expand(&text))
-}
-
-/// Asserts that the lines stand in the text in this order, each as a part of a line.
-fn assert_lines(text: &str, expected: &[&str]) {
-    let mut rest = text.lines();
-    for line in expected {
-        assert!(rest.any(|candidate| candidate.contains(line)), "`{line}` is missing or out of order in:\n{text}");
-    }
-}
+use images::{Builder, Manifest, Options};
+use soc::{End, Mode};
+use system::{assert_lines, build, run};
 
 #[test]
 fn hello_is_printed_and_the_machine_ends() {

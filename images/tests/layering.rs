@@ -4,12 +4,13 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use std::collections::BTreeSet;
 
 /// Package, and the packages of this workspace that it may use.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("abi", &[]),
     ("uintr", &[]),
     ("drivers", &[]),
     ("firmware", &[]),
     ("kernel", &["abi", "uintr"]),
+    ("kernel-guest", &["userlib", "abi"]),
     ("userlib", &["abi"]),
     ("libipc", &["userlib", "uintr"]),
     ("nwp-api", &["libipc", "userlib"]),

@@ -15,7 +15,8 @@ use crate::object::endpoint::{self, Endpoint};
 use crate::object::mdb::Mdb;
 use crate::object::notification;
 use crate::object::tcb::{Slot, Tcb, ThreadState};
-use crate::object::{user_interrupt, vspace};
+use crate::object::vspace;
+use crate::special;
 use crate::state::Kernel;
 
 /// Bits of the info word that hold length and number of capabilities.
@@ -88,7 +89,7 @@ fn switch_fp(k: &mut Kernel, from: Ref<Tcb>, to: Ref<Tcb>, badge: u64, info: u64
     target.state = ThreadState::Running;
     k.this_mut().current = Some(to);
     k.arch.switch_space(root, asid);
-    user_interrupt::switch(k, Some(to));
+    special::switch(k, Some(to));
 }
 
 /// Call by `caller`, the current thread. `None`: the slow path has to do it.

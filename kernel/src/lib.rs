@@ -6,9 +6,11 @@ pub mod arch;
 pub mod boot;
 pub mod cspace;
 pub mod fastpath;
+pub mod fpu;
 pub mod mem;
 pub mod object;
 pub mod sched;
+pub mod special;
 pub mod state;
 pub mod thread;
 

@@ -15,7 +15,8 @@ use abi::config::NUM_PRIORITIES;
 use crate::arch::{Arch, register};
 use crate::mem::Ref;
 use crate::object::tcb::{Tcb, ThreadState};
-use crate::object::{user_interrupt, vspace};
+use crate::object::vspace;
+use crate::special;
 use crate::state::{Action, Kernel, Next, ReadyQueue};
 
 impl Kernel {
@@ -165,14 +166,14 @@ pub fn possible_switch_to(k: &mut Kernel, thread: Ref<Tcb>) {
 pub fn switch_to(k: &mut Kernel, thread: Ref<Tcb>) {
     vspace::enter(k, thread);
     dequeue(k, thread);
-    user_interrupt::switch(k, Some(thread));
+    special::switch(k, Some(thread));
     k.this_mut().current = Some(thread);
 }
 
 /// The core stays in the address space that it is in: when that goes away, `Arch::evict_space` moves idle cores too, and the
 /// thread that ran last is often the next one.
 fn switch_to_idle(k: &mut Kernel) {
-    user_interrupt::switch(k, None);
+    special::switch(k, None);
     let idle = k.idle();
     k.this_mut().current = Some(idle);
 }
@@ -250,8 +251,8 @@ pub fn tick(k: &mut Kernel) {
     }
 }
 
-/// Stops the core on which `thread` runs, if it runs on another one (seL4 `remoteTCBStall`). Its registers and its user-interrupt
-/// state are in the TCB then, and it is an ordinary ready thread.
+/// Stops the core on which `thread` runs, if it runs on another one (seL4 `remoteTCBStall`). Its registers, special ones
+/// too, are in the TCB then, and it is an ordinary ready thread.
 pub fn stall(k: &mut Kernel, thread: Ref<Tcb>) {
     let core = usize::from(k.get(thread).core);
     if core == k.core || k.cores[core].current != Some(thread) {
@@ -260,7 +261,7 @@ pub fn stall(k: &mut Kernel, thread: Ref<Tcb>) {
     k.arch.stall_core(core);
     let other = &mut k.cores[core];
     other.current = other.idle;
-    other.loaded = None;
+    (other.loaded, other.fpu_on, other.special) = (None, false, false);
     other.action = Action::ChooseNew;
     let tcb = k.get_mut(thread);
     if tcb.state == ThreadState::Running {

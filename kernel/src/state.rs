@@ -73,6 +73,12 @@ pub struct Core {
     pub action: Action,
     /// Whose user-interrupt state is in the core's registers.
     pub loaded: Option<Ref<Tcb>>,
+    /// Whose values the floating-point registers hold, whether they are on or not.
+    pub fpu: Option<Ref<Tcb>>,
+    /// The floating-point unit is on, for the current thread.
+    pub fpu_on: bool,
+    /// The core holds special registers of the current thread (special.rs).
+    pub special: bool,
     /// Bit *w* is set when `ready_words[w]` is not 0.
     pub ready_summary: u64,
     /// Bit *p* % 64 of word *p* / 64 is set when queue *p* is not empty.
@@ -88,6 +94,9 @@ impl Core {
             idle: None,
             action: Action::Resume,
             loaded: None,
+            fpu: None,
+            fpu_on: false,
+            special: false,
             ready_summary: 0,
             ready_words: [0; NUM_PRIORITIES / 64],
         }

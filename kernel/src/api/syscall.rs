@@ -20,7 +20,7 @@ use crate::object::irq;
 use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::state::{Kernel, Next};
-use crate::{cspace, sched, thread};
+use crate::{cspace, fpu, sched, thread};
 
 /// The current thread executed `ecall`; its registers are in its context.
 pub fn handle_syscall(k: &mut Kernel) -> Next {
@@ -79,8 +79,14 @@ pub fn handle_interrupt(k: &mut Kernel) -> Next {
     sched::leave(k)
 }
 
+/// `scause` of an illegal instruction.
+const ILLEGAL_INSTRUCTION: u64 = 2;
+
 /// The current thread trapped with exception `cause` (`scause`) at `address` (`stval`).
 pub fn handle_fault(k: &mut Kernel, cause: u64, address: u64) -> Next {
+    if cause == ILLEGAL_INSTRUCTION && fpu::take(k) {
+        return Next::Run(k.current());
+    }
     // Exception codes of the privileged manual: access and page faults of fetch, load, store.
     let fault = match cause {
         1 | 12 => Fault::Vm { address, status: layout::FSR_FETCH },

@@ -19,7 +19,7 @@ pub mod riscv64;
 pub mod host;
 
 pub use riscv64::DIRECT_MAP;
-pub use riscv64::context::{Context, UserInterruptState};
+pub use riscv64::context::{Context, FpuState, UserInterruptState};
 pub use riscv64::sv39;
 
 use crate::mem::{Kva, Paddr};
@@ -71,7 +71,7 @@ pub trait Arch {
     /// Sends a software interrupt to the cores of `mask` (bit = core).
     fn interrupt_cores(&mut self, mask: usize);
     /// Stops another core that runs a thread in U-mode or waits for the lock. On return its thread's registers are in its context,
-    /// its user-interrupt state is unloaded, and it waits for the lock in the kernel's address space.
+    /// its user-interrupt state is unloaded, its floating-point unit is off and saved, and it waits for the lock in the kernel's address space.
     fn stall_core(&mut self, core: usize);
 
     /// Puts this core into an address space; nothing if it is there already.
@@ -106,6 +106,13 @@ pub trait Arch {
     fn put_char(&mut self, byte: u8);
     /// Ends the machine (`seL4_DebugHalt`).
     fn halt(&mut self) -> !;
+
+    /// Whether the harts have floating point (F and D).
+    fn has_fpu(&self) -> bool;
+    /// Turns this core's floating-point unit on for the thread with `state`; `load`: the unit holds other registers.
+    fn enter_fpu(&mut self, state: &mut FpuState, load: bool);
+    /// Turns it off; `state` holds the registers then, and so does the unit.
+    fn leave_fpu(&mut self, state: &mut FpuState);
 
     /// Receivers of the UINTC, with number 0, which is never used; 0 if there is no UINTC.
     fn receivers(&self) -> u16;

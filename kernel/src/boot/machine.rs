@@ -65,6 +65,8 @@ pub struct Machine {
     pub plic: Option<PlicPlace>,
     /// User interrupts.
     pub uintc: Option<UintcPlace>,
+    /// Every hart has F and D.
+    pub fpu: bool,
 }
 
 /// Why the device tree is not usable.
@@ -115,6 +117,7 @@ impl Machine {
             clint: survey.clint,
             plic,
             uintc: survey.uintc,
+            fpu: !survey.no_fpu,
         })
     }
 }
@@ -138,6 +141,8 @@ struct Survey {
     reserved: RangeList,
     clint: Option<Range>,
     uintc: Option<UintcPlace>,
+    /// Some hart has no floating point.
+    no_fpu: bool,
     overflow: bool,
 }
 
@@ -181,6 +186,7 @@ impl Survey {
         if let (Some(hart), true, true) = (hart, usable, self.cpu_count < MAX_CPUS) {
             self.cpus[self.cpu_count] = Cpu { hart, interrupt_controller: interrupt_controller.unwrap_or(0) };
             self.cpu_count += 1;
+            self.no_fpu |= !has_double(node);
         }
     }
 
@@ -211,6 +217,18 @@ impl Survey {
             last = Some(hart);
         }
         Ok(harts)
+    }
+}
+
+/// Whether the instruction set of a CPU has D, which includes F: by the list of extensions, or by the older string, whose single
+/// letters end at the first `_`.
+fn has_double(cpu: &FdtNode<'_>) -> bool {
+    match cpu.property("riscv,isa-extensions") {
+        Some(extensions) => extensions.value().split(|&byte| byte == 0).any(|name| name == b"d"),
+        None => text(cpu, "riscv,isa").is_some_and(|isa| {
+            let letters = isa.strip_prefix("rv64").unwrap_or_default().split('_').next().unwrap_or_default();
+            letters.contains(['d', 'g'])
+        }),
     }
 }
 
@@ -298,6 +316,7 @@ mod tests {
         assert_eq!(plic.registers.start, 0xC00_0000);
         assert_eq!(plic.contexts[..4], [1, 3, 5, 7]);
         assert_eq!(machine.uintc, None);
+        assert!(machine.fpu);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::api::error::Preempted;
 use crate::arch::Arch;
 use crate::mem::Ref;
 use crate::state::Kernel;
-use crate::{sched, thread};
+use crate::{fpu, sched, thread};
 
 /// What is left to do after a slot has been emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,5 +189,6 @@ fn finalise_tcb(k: &mut Kernel, tcb: Ref<Tcb>) {
     sched::stall(k, tcb);
     notification::unbind_thread(k, tcb);
     user_interrupt::forget_thread(k, tcb);
+    fpu::release(k, tcb);
     thread::suspend(k, tcb);
 }

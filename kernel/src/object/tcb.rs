@@ -18,7 +18,7 @@ use abi::object::bits;
 use super::cap::{Cap, Cte};
 use super::notification::Notification;
 use crate::api::fault::Fault;
-use crate::arch::{Context, UserInterruptState};
+use crate::arch::{Context, FpuState, UserInterruptState};
 use crate::mem::{Object, Ref};
 
 /// `seL4_ThreadState`: what the thread does or waits for.
@@ -63,8 +63,11 @@ pub enum Slot {
 
 /// Number of slots.
 pub const SLOT_COUNT: usize = 6;
-/// `seL4_TCBFlag_fpuDisabled`, the only flag.
-pub const FLAGS_MASK: u64 = 1;
+/// `seL4_TCBFlag`.
+pub mod flag {
+    /// `seL4_TCBFlag_fpuDisabled`: floating-point instructions are illegal.
+    pub const FPU_DISABLED: u8 = 1;
+}
 /// Bytes of a name that are kept.
 pub const NAME_BYTES: usize = 32;
 
@@ -96,8 +99,8 @@ pub struct Tcb {
     pub priority: u8,
     /// Its core.
     pub core: u8,
-    /// Has a receiver of user interrupts or a sender table: there is state to switch.
-    pub user_interrupts: bool,
+    /// Has special registers to switch (special.rs); kept by `note_special`.
+    pub special: bool,
     /// BlockedOnSend: the capability had Grant. BlockedOnReceive: likewise.
     pub can_grant: bool,
     /// BlockedOnSend: the capability had GrantReply.
@@ -108,8 +111,10 @@ pub struct Tcb {
     pub mcp: u8,
     /// Domain.
     pub domain: u8,
-    /// Bit 0: FPU disabled.
+    /// Bits of [`flag`].
     pub flags: u8,
+    /// Has executed a floating-point instruction.
+    pub fpu_used: bool,
     /// Ticks left of the time slice.
     pub time_slice: u32,
     /// BlockedOnSend: badge of the capability.
@@ -130,6 +135,8 @@ pub struct Tcb {
     pub fault: Fault,
     /// Capabilities.
     pub slots: [Cte; SLOT_COUNT],
+    /// Floating-point registers while its core's unit is off.
+    pub fpu: FpuState,
 }
 
 /// Where the slots start.
@@ -156,6 +163,16 @@ impl Tcb {
     /// Whether Resume has something to do.
     pub const fn is_stopped(&self) -> bool {
         !matches!(self.state, ThreadState::Running | ThreadState::Restart | ThreadState::Idle)
+    }
+
+    /// Whether it runs with the floating-point unit on.
+    pub const fn uses_fpu(&self) -> bool {
+        self.fpu_used && self.flags & flag::FPU_DISABLED == 0
+    }
+
+    /// Brings `special` up to date after a change of what it depends on.
+    pub fn note_special(&mut self) {
+        self.special = self.user_interrupt.in_use() || self.uses_fpu();
     }
 
     /// The capability in one of its slots.

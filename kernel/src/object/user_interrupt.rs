@@ -4,7 +4,7 @@
 //! entries that post to it, so that the receiver's number is not used again while any of them is valid.
 //!
 //! Switch: a core holds the state of at most one thread (`Core::loaded`). It is moved only when a thread with such state is
-//! involved; other switches cost the test of two flags. A core that idles holds none, or `wfi` would not sleep.
+//! involved (special.rs). A core that idles holds none, or `wfi` would not sleep.
 
 use super::cap::Cte;
 use super::notification::Notification;
@@ -13,8 +13,8 @@ use super::tcb::Tcb;
 use crate::api::error::Refusal;
 use crate::arch::Arch;
 use crate::mem::{Paddr, Ref};
-use crate::sched;
 use crate::state::{Kernel, RECEIVERS};
+use crate::{sched, special};
 
 /// Account of one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +33,12 @@ impl Receiver {
 }
 
 /// Brings this core's user-interrupt registers in line with the thread that runs next (`None`: idle).
-#[inline(always)]
-pub fn switch(k: &mut Kernel, next: Option<Ref<Tcb>>) {
-    if k.this().loaded.is_some() || next.is_some_and(|next| k.get(next).user_interrupts) {
-        exchange(k, next);
-    }
-}
-
-#[cold]
-fn exchange(k: &mut Kernel, next: Option<Ref<Tcb>>) {
+pub fn exchange(k: &mut Kernel, next: Option<Ref<Tcb>>) {
     if k.this().loaded == next {
         return;
     }
     unload(k);
-    if let Some(next) = next.filter(|&next| k.get(next).user_interrupts) {
+    if let Some(next) = next.filter(|&next| k.get(next).user_interrupt.in_use()) {
         let (arch, tcb) = k.with_arch(next);
         arch.load_user_interrupts(&mut tcb.user_interrupt);
         k.this_mut().loaded = Some(next);
@@ -68,9 +60,9 @@ fn change(k: &mut Kernel, thread: Ref<Tcb>, edit: impl FnOnce(&mut Tcb)) {
     }
     let tcb = k.get_mut(thread);
     edit(tcb);
-    tcb.user_interrupts = tcb.user_interrupt.in_use();
+    tcb.note_special();
     if thread == k.current() {
-        switch(k, Some(thread));
+        special::switch(k, Some(thread));
     }
 }
 

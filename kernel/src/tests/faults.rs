@@ -68,6 +68,9 @@ fn memory_faults_report_the_access_codes() {
 fn exceptions() {
     let (label, words) = fault(|w| {
         let current = w.k.current();
+        // The first illegal instruction turns the floating-point unit on.
+        w.fault(2, 0);
+        assert!(w.k.current() == current && w.k.this().fpu_on);
         w.k.get_mut(current).context.x[SP] = 0x8000;
         w.fault(2, 0);
     });

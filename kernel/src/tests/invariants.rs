@@ -106,6 +106,13 @@ fn check_core(k: &Kernel, core: usize, ready: &mut HashSet<u64>) {
     let current = state.current.expect("set by start");
     assert!(!k.get(current).queued, "the current thread is in a queue");
     assert_eq!(usize::from(k.get(current).core), core);
+    assert!(state.special || !state.fpu_on && state.loaded.is_none(), "a core forgets that it holds special registers");
+    if state.fpu_on {
+        assert!(state.fpu == Some(current) && k.get(current).uses_fpu(), "the unit is on for somebody else");
+    }
+    if let Some(owner) = state.fpu {
+        assert_eq!(usize::from(k.get(owner).core), core, "a core holds registers of a thread that has moved");
+    }
     for priority in 0..256usize {
         let queue = k.queues[core][priority];
         let bit = state.ready_words[priority / 64] >> (priority % 64) & 1 != 0;
@@ -188,6 +195,7 @@ fn check_thread(k: &Kernel, thread: Ref<Tcb>, ready: &HashSet<u64>, waiting: &Ha
     if let Some(bound) = tcb.bound_notification {
         assert_eq!(k.get(bound).bound_thread(), Some(thread));
     }
+    assert_eq!(tcb.special, tcb.user_interrupt.in_use() || tcb.uses_fpu());
     let caller = tcb.cap(Slot::Caller);
     assert!(caller.is_null() || caller.is(Kind::Reply) && !caller.reply_master());
 }

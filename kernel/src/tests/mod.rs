@@ -5,6 +5,7 @@ mod boot;
 mod errors;
 mod fastpath_equiv;
 mod faults;
+mod fpu;
 mod invariants;
 mod ipc;
 mod notifications;

@@ -92,6 +92,12 @@ impl Tcb {
         invoke(self.0, Label::TCBBindNotification as u64, [], [notification.cptr()]).map(drop)
     }
 
+    /// Clears, then sets flags (bit 0: floating-point instructions are illegal); gives the flags afterwards.
+    #[doc(alias = "seL4_TCB_SetFlags")]
+    pub fn set_flags(self, clear: u64, set: u64) -> Result<u64> {
+        invoke(self.0, Label::TCBSetFlags as u64, [clear, set], []).map(|words| words[0])
+    }
+
     /// Undoes [`Tcb::bind_notification`].
     #[doc(alias = "seL4_TCB_UnbindNotification")]
     pub fn unbind_notification(self) -> Result<()> {

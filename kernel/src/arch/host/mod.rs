@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ptr::NonNull;
 
 use super::sv39::{self, Pte};
-use super::{Arch, Interrupt, UserInterruptState};
+use super::{Arch, FpuState, Interrupt, UserInterruptState};
 use crate::mem::{Kva, Paddr};
 
 /// Physical address of the arena.
@@ -35,6 +35,8 @@ pub enum Effect {
     FenceSenders,
     UnloadUserInterrupts(u16),
     LoadUserInterrupts(u16),
+    EnterFpu { load: bool },
+    LeaveFpu,
 }
 
 /// The machine.
@@ -51,6 +53,8 @@ pub struct Host {
     pub receivers: u16,
     /// Pending bits of each receiver.
     pub posted: Vec<u64>,
+    /// Floating-point registers of the core that executes.
+    pub fpu: FpuState,
     /// What was printed.
     pub console: Vec<u8>,
     /// What was done, in order.
@@ -73,6 +77,7 @@ impl Host {
             pending: VecDeque::new(),
             receivers: 0,
             posted: Vec::new(),
+            fpu: FpuState::default(),
             console: Vec::new(),
             effects: Vec::new(),
         }
@@ -177,6 +182,20 @@ impl Arch for Host {
     }
     fn halt(&mut self) -> ! {
         panic!("halted")
+    }
+
+    fn has_fpu(&self) -> bool {
+        true
+    }
+    fn enter_fpu(&mut self, state: &mut FpuState, load: bool) {
+        if load {
+            self.fpu.clone_from(state);
+        }
+        self.record(Effect::EnterFpu { load });
+    }
+    fn leave_fpu(&mut self, state: &mut FpuState) {
+        state.clone_from(&self.fpu);
+        self.record(Effect::LeaveFpu);
     }
 
     fn receivers(&self) -> u16 {

@@ -2,8 +2,8 @@
 //!
 //! Word *n* of `x` is the hardware register x*n*; the place of x0 holds the program counter of the trap (seL4's FaultIP),
 //! so that `abi::register::X` maps every position of `seL4_UserContext` to its word. `next_pc` is where the thread goes on
-//! (seL4's NextIP). `sstatus` is not saved: the kernel never changes the bits that a return to U uses, except the
-//! user-interrupt bits, which are switched with the rest of that state (uintc.rs).
+//! (seL4's NextIP). `sstatus` is not saved: the kernel never changes the bits that a return to U uses, except those of the
+//! special registers (uintc.rs, fpu.rs), which are switched with them.
 //!
 //! While the thread runs, `sscratch` points here. `kernel_stack` is written on the way out: the stack of the hart that
 //! runs the thread, so that the entry needs one load to find it.
@@ -47,6 +47,23 @@ impl Default for Context {
         Self::new()
     }
 }
+
+/// The floating-point registers of a thread that does not run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FpuState {
+    /// f0..f31, as bits.
+    pub f: [u64; 32],
+    /// Rounding mode and flags.
+    pub fcsr: u64,
+}
+
+impl FpuState {
+    /// Where `fcsr` is, for the moves of fpu.rs.
+    pub const FCSR_OFFSET: usize = offset_of!(FpuState, fcsr);
+}
+
+const _: () = assert!(offset_of!(FpuState, f) == 0);
 
 /// What a thread's user-interrupt state consists of while another thread has the hart.
 #[derive(Clone, Debug, Default)]

@@ -58,8 +58,12 @@ pub mod status {
     pub const SPIE: usize = 1 << 5;
     /// Privilege after `sret`: 0 = U.
     pub const SPP: usize = 1 << 8;
-    /// Floating point, two bits: 0 = off.
+    /// Floating point, two bits: 0 = Off, all set = Dirty.
     pub const FS: usize = 3 << 13;
+    /// Floating point: the state Initial, and the bit in which Dirty differs from Clean.
+    pub const FS_INITIAL: usize = 1 << 13;
+    /// Floating point: the state Clean.
+    pub const FS_CLEAN: usize = 2 << 13;
     /// Supervisor loads and stores reach user pages.
     pub const SUM: usize = 1 << 18;
     /// Loads reach execute-only pages.

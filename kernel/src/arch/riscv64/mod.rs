@@ -17,6 +17,8 @@ pub mod context;
 #[cfg(target_arch = "riscv64")]
 mod csr;
 #[cfg(target_arch = "riscv64")]
+mod fpu;
+#[cfg(target_arch = "riscv64")]
 pub mod irq;
 pub mod lock;
 #[cfg(target_arch = "riscv64")]

@@ -1,21 +1,22 @@
 //! The riscv64 member of [`Arch`]: each name hands over to the file of its mechanism.
 
-use super::context::UserInterruptState;
+use super::context::{FpuState, UserInterruptState};
 use super::plic::Plic;
 use super::sv39::{ENTRIES, Pte};
-use super::{console, csr, irq, mmu, sbi, smp, stall, start, timer, uintc};
+use super::{console, csr, fpu, irq, mmu, sbi, smp, stall, start, timer, uintc};
 use crate::arch::{Arch, Interrupt};
 use crate::mem::{Kva, Paddr};
 
 /// The machine, as the holder of the big lock uses it.
 pub struct Riscv64 {
     plic: Option<Plic>,
+    fpu: bool,
 }
 
 impl Riscv64 {
-    /// The machine with this interrupt controller.
-    pub const fn new(plic: Option<Plic>) -> Self {
-        Self { plic }
+    /// The machine with this interrupt controller; `fpu`: every hart has F and D.
+    pub const fn new(plic: Option<Plic>, fpu: bool) -> Self {
+        Self { plic, fpu }
     }
 
     /// Prepares the interrupt controller for this core.
@@ -117,6 +118,18 @@ impl Arch for Riscv64 {
 
     fn halt(&mut self) -> ! {
         sbi::shut_down(false)
+    }
+
+    fn has_fpu(&self) -> bool {
+        self.fpu
+    }
+
+    fn enter_fpu(&mut self, state: &mut FpuState, load: bool) {
+        fpu::enter(state, load);
+    }
+
+    fn leave_fpu(&mut self, state: &mut FpuState) {
+        fpu::leave(state);
     }
 
     #[inline]

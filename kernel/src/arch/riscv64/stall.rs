@@ -1,10 +1,10 @@
-//! Stopping another core, so that its address space, or its thread with its user-interrupt state, can be taken from under it.
+//! Stopping another core, so that its address space, or its thread with its special registers, can be taken from under it.
 //!
 //! ```text
 //! holder of the lock                      the other core
 //! asked := what, interrupt      ──>       traps (registers saved by entry.S) or wakes from wfi
 //! wait for asked = nothing                waits for the lock; in each round `obey`:
-//!                                           address space of the kernel; user-interrupt state back to its thread
+//!                                           address space of the kernel; special registers back to its thread
 //!                               <──         asked := nothing
 //! changes what it wants
 //! gives the lock back           ──>       gets the lock, finds that its thread may not be its thread any more
@@ -14,12 +14,12 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use abi::config::MAX_NUM_NODES;
 
-use super::{core_number, mmu, sbi, smp, uintc};
+use super::{core_number, fpu, mmu, sbi, smp, uintc};
 
 const NOTHING: u8 = 0;
 /// Leave the address space.
 const SPACE: u8 = 1;
-/// Leave the address space and write the user-interrupt state back.
+/// Leave the address space and write the special registers back.
 const THREAD: u8 = 2;
 
 static ASKED: [AtomicU8; MAX_NUM_NODES] = [const { AtomicU8::new(NOTHING) }; MAX_NUM_NODES];
@@ -52,6 +52,7 @@ pub fn obey() {
         mmu::switch_to_kernel();
         if what == THREAD {
             uintc::unload_core();
+            fpu::leave_core();
         }
         asked.store(NOTHING, Ordering::Release);
     }

@@ -215,7 +215,7 @@ fn boot_system(hart: usize, tree: usize) -> Result<(), Error> {
     }
     timer::set_interval(machine.timebase_frequency, header.timer_tick_ms);
     trap::with_kernel(|kernel| {
-        kernel.arch = Riscv64::new(plic);
+        kernel.arch = Riscv64::new(plic, machine.fpu);
         let objects = Paddr(image_paddr(OWN_OBJECTS.0.get() as usize)).kva();
         // SAFETY: that many zeroed bytes of the kernel's image, for nothing else.
         unsafe { kernel.start(boot::config(&header), objects) };

@@ -18,7 +18,7 @@ const INTERRUPT: usize = 1 << (usize::BITS - 1);
 struct Shared(UnsafeCell<Kernel>);
 // SAFETY: reached through `Held` only, by the holder of the lock.
 unsafe impl Sync for Shared {}
-static KERNEL: Shared = Shared(UnsafeCell::new(Kernel::new(Riscv64::new(None))));
+static KERNEL: Shared = Shared(UnsafeCell::new(Kernel::new(Riscv64::new(None, false))));
 
 /// The big lock, held, and with it the token. A value, so that a function can hand it on by a jump and end: what a slow path needs
 /// saved is saved there, and the fast path saves nothing.

@@ -4,7 +4,7 @@ use abi::extension::{TCB_BIND_USER_INTERRUPT, TCB_SET_SENDER_TABLE, TCB_UNBIND_U
 use abi::label::Label;
 use abi::rights::Rights;
 
-use super::{FLAGS_MASK, Slot, Tcb, config, registers};
+use super::{Slot, Tcb, config, registers};
 use crate::api::error::{Refusal, Stop};
 use crate::api::invocation::{Answer, Invocation};
 use crate::arch::{Arch, register::TP};
@@ -13,7 +13,7 @@ use crate::object::notification::{self, Notification};
 use crate::object::sender_table::SenderTable;
 use crate::object::{delete, user_interrupt};
 use crate::state::Kernel;
-use crate::{sched, thread};
+use crate::{fpu, sched, special, thread};
 
 /// TCB invocations (seL4 `decodeTCBInvocation`).
 pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
@@ -89,10 +89,7 @@ pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
             call.need(2)?;
             let (clear, set) = (call.word(k, 0), call.word(k, 1));
             call.commit(k);
-            let tcb = k.get_mut(tcb);
-            let flags = u64::from(tcb.flags) & !clear | set & FLAGS_MASK;
-            tcb.flags = flags as u8;
-            return Ok(Answer::word(flags));
+            return Ok(Answer::word(fpu::set_flags(k, tcb, clear, set)));
         }
         _ => return Err(Refusal::IllegalOperation.into()),
     }
@@ -125,7 +122,7 @@ fn set_priority(k: &mut Kernel, tcb: Ref<Tcb>, priority: u8) {
 fn set_affinity(k: &mut Kernel, tcb: Ref<Tcb>, core: u8) {
     sched::dequeue(k, tcb);
     if k.get(tcb).core != core {
-        user_interrupt::take_from_core(k, tcb);
+        special::take_from_core(k, tcb);
     }
     let object = k.get_mut(tcb);
     object.core = core;
