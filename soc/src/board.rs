@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::time::SimTime;
+use crate::wire::Nic;
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
 
 /// Start of RAM; every hart starts here unless the ELF says otherwise.
@@ -42,7 +43,23 @@ pub const AXI_DMA: Window = Window { base: 0x6010_0000, size: 0x1_0000 };
 pub const AXI_ETHERNET: Window = Window { base: 0x6014_0000, size: 0x4_0000 };
 /// Both, as the one device that models them.
 pub const AXI_NIC: Window = Window { base: AXI_DMA.base, size: crate::devices::axi_nic::WINDOW };
+/// Slots for virtio devices, placed as on QEMU's `virt` board.
+pub const VIRTIO_SLOTS: usize = 8;
+/// Slot of the virtio network device: the one that QEMU fills first.
+pub const VIRTIO_NET_SLOT: usize = 7;
+/// Slots from 0 on that can hold disks.
+pub const DISK_SLOTS: usize = VIRTIO_NET_SLOT;
 const _: () = assert!(AXI_DMA.base + crate::devices::axi_nic::ETHERNET_OFFSET == AXI_ETHERNET.base);
+
+/// virtio slot `slot`, less than [`VIRTIO_SLOTS`].
+pub const fn virtio(slot: usize) -> Window {
+    Window { base: 0x1000_1000 + 0x1000 * slot as u64, size: crate::devices::virtio::WINDOW }
+}
+
+/// PLIC source of virtio slot `slot`.
+pub const fn virtio_irq(slot: usize) -> u32 {
+    1 + slot as u32
+}
 
 /// PLIC source of the UART.
 pub const UART_IRQ: u32 = 10;
@@ -98,7 +115,7 @@ pub fn device_tree(config: &Config, initrd: Option<(u64, u64)>) -> Vec<u8> {
         [],
     ));
     root.add_child(cpus(config.harts));
-    root.add_child(soc(config.harts));
+    root.add_child(soc(config));
     root.add_child(power("poweroff", "syscon-poweroff", 0x5555));
     root.add_child(power("reboot", "syscon-reboot", 0x7777));
     tree.to_dtb()
@@ -139,7 +156,8 @@ fn cpus(harts: usize) -> DeviceTreeNode {
     )
 }
 
-fn soc(harts: usize) -> DeviceTreeNode {
+fn soc(config: &Config) -> DeviceTreeNode {
+    let harts = config.harts;
     let per_hart = |bits: &[u32]| -> Vec<u32> {
         (0..harts as u32).flat_map(|hart| bits.iter().flat_map(move |&bit| [PHANDLE_HART + hart, bit])).collect()
     };
@@ -209,7 +227,11 @@ fn soc(harts: usize) -> DeviceTreeNode {
             [],
         ),
     ];
-    children.extend(ethernet());
+    children.extend((0..VIRTIO_SLOTS).map(virtio_slot));
+    match config.net.nic {
+        Nic::Axi => children.extend(axi_ethernet()),
+        Nic::Virtio => {}
+    }
     node(
         "soc",
         vec![
@@ -222,8 +244,23 @@ fn soc(harts: usize) -> DeviceTreeNode {
     )
 }
 
+/// Linux binding `virtio/mmio.yaml`. What is in the slot is found out by reading its registers.
+fn virtio_slot(slot: usize) -> DeviceTreeNode {
+    let window = virtio(slot);
+    node(
+        &format!("virtio_mmio@{:x}", window.base),
+        vec![
+            text("compatible", &["virtio,mmio"]),
+            registers(&[window]),
+            parent(),
+            cells("interrupts", &[virtio_irq(slot)]),
+        ],
+        [],
+    )
+}
+
 /// Linux bindings `xlnx,axi-dma.yaml` (v1.00.a form) and `xlnx,axi-ethernet.yaml`.
-fn ethernet() -> [DeviceTreeNode; 2] {
+fn axi_ethernet() -> [DeviceTreeNode; 2] {
     let build = crate::devices::axi_nic::Build::default();
     let phy = node(
         "mdio",
@@ -338,7 +375,8 @@ mod tests {
 
     #[test]
     fn windows_do_not_overlap() {
-        let mut windows = [FINISHER, RTC, CLINT, UINTC, PLIC, UART, AXI_DMA, AXI_ETHERNET];
+        let mut windows = vec![FINISHER, RTC, CLINT, UINTC, PLIC, UART, AXI_DMA, AXI_ETHERNET];
+        windows.extend((0..VIRTIO_SLOTS).map(virtio));
         windows.sort_by_key(|window| window.base);
         assert!(windows.windows(2).all(|pair| pair[0].base + pair[0].size <= pair[1].base));
         assert!(windows.iter().all(|window| window.base + window.size <= RAM_BASE));
@@ -349,8 +387,13 @@ mod tests {
         let blob = device_tree(&Config { harts: 3, bootargs: "quiet".into(), ..Config::default() }, Some((1, 2)));
         let fdt = Fdt::new(&blob).unwrap();
         let tree = DeviceTree::from_fdt(&fdt);
-        for path in ["/chosen", "/cpus/cpu@2/interrupt-controller", "/soc/dma@60100000", "/soc/ethernet@60140000/mdio"]
-        {
+        for path in [
+            "/chosen",
+            "/cpus/cpu@2/interrupt-controller",
+            "/soc/dma@60100000",
+            "/soc/ethernet@60140000/mdio",
+            "/soc/virtio_mmio@10008000",
+        ] {
             assert!(tree.find_node(path).is_some(), "{path}");
         }
         assert!(tree.find_node("/cpus/cpu@3").is_none());

@@ -20,6 +20,8 @@ const NEXT_MODE_SUPERVISOR: u64 = 1;
 /// Bytes of [`Plan::dynamic_information`].
 const DYNAMIC_BYTES: u64 = 48;
 const PAGE: u64 = 4096;
+/// Room behind the device tree: firmware makes it longer where it lies (OpenSBI reserves its own memory in it).
+const DEVICE_TREE_GROWTH: u64 = 16 << 10;
 
 /// The files of a guest that is not one image.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +69,8 @@ impl<'a> Plan<'a> {
         let below = |end: u64, bytes: u64| {
             end.checked_sub(bytes).map(|start| start & !(PAGE - 1)).filter(|&start| start >= top)
         };
-        let device_tree = below(ram_end, device_tree_bytes).ok_or(SocError::NoRoomForDeviceTree)?;
+        let device_tree =
+            below(ram_end, device_tree_bytes + DEVICE_TREE_GROWTH).ok_or(SocError::NoRoomForDeviceTree)?;
         let dynamic = below(device_tree, DYNAMIC_BYTES).ok_or(SocError::NoRoomForDeviceTree)?;
         let mut initrd = None;
         if let Some(bytes) = guest.initrd {
@@ -122,9 +125,9 @@ mod tests {
         let guest = Guest { firmware: &[1; 64], kernel: Some(&[2; 64]), initrd: Some(&[3; 5000]) };
         let plan = Plan::new(&guest, MEMORY, 6000).unwrap();
         let addresses: Vec<u64> = plan.segments.iter().map(|segment| segment.address).collect();
-        assert_eq!(addresses, [0x8000_0000, 0x8020_0000, 0x807F_B000]);
-        assert_eq!((plan.entry, plan.device_tree, plan.dynamic), (0x8000_0000, 0x807F_E000, 0x807F_D000));
-        assert_eq!(plan.initrd, Some((0x807F_B000, 0x807F_B000 + 5000)));
+        assert_eq!(addresses, [0x8000_0000, 0x8020_0000, 0x807F_7000]);
+        assert_eq!((plan.entry, plan.device_tree, plan.dynamic), (0x8000_0000, 0x807F_A000, 0x807F_9000));
+        assert_eq!(plan.initrd, Some((0x807F_7000, 0x807F_7000 + 5000)));
         let words: Vec<u64> = plan
             .dynamic_information()
             .chunks_exact(8)

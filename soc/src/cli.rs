@@ -4,6 +4,7 @@
 use crate::board::CYCLE;
 use crate::boot::Guest;
 use crate::config::AccessedDirty;
+use crate::disk::DiskSpec;
 use crate::elf::Executable;
 use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
 use crate::image::MachineDefaults;
@@ -59,7 +60,8 @@ enum AccessedDirtyName {
 Exit code: that of the guest; 2 for a refused input, 124 at --max-cycles, 125 if all harts wait and nothing can wake them.
 
 Networks (--net): none; sink; echo; loopback; loadgen:connections=1,2,4;requests=200. Any but none takes
-;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7.")]
+;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7. In front of any stands, with a comma, the NIC that the board
+has: axi (the default) or virtio.")]
 struct Run {
     /// Image (or any RISC-V executable linked at 0x80000000)
     #[arg(value_name = "IMAGE.elf", required_unless_present_any = ["bare", "firmware", "dump_dtb"])]
@@ -97,9 +99,12 @@ struct Run {
     /// RAM, for example 128M or 1G [default: the image's, else 128M]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// What is at the far end of the Ethernet cable
-    #[arg(long, value_name = "SPEC", default_value = "none")]
+    /// The NIC, and what is at the far end of its Ethernet cable
+    #[arg(long, value_name = "[NIC,]SPEC", default_value = "none")]
     net: String,
+    /// A file as virtio disk, with ,ro for reading only; may be given up to 7 times
+    #[arg(long, value_name = "FILE[,ro]")]
+    disk: Vec<DiskSpec>,
     /// Write all frames on the wire to a packet capture
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -270,6 +275,7 @@ impl Run {
             },
             bootargs: self.append.clone(),
             net: self.network()?,
+            disks: self.disk.clone(),
         };
         Machine::new(config).map_err(|error| error.to_string())
     }

@@ -1,5 +1,7 @@
 //! What a machine is built from. Everything that may change a result is here, so that a configuration and an image name a run.
 
+use crate::board::DISK_SLOTS;
+use crate::disk::DiskSpec;
 use crate::error::SocError;
 use crate::wire::NetSpec;
 
@@ -49,8 +51,10 @@ pub struct Config {
     pub accessed_dirty: AccessedDirty,
     /// Kernel arguments in `/chosen`.
     pub bootargs: String,
-    /// What is at the far end of the Ethernet cable; by default nothing is plugged in.
+    /// Which NIC the board has, and what is at the far end of its cable; by default nothing is plugged in.
     pub net: NetSpec,
+    /// virtio disks, in slots from 0 on.
+    pub disks: Vec<DiskSpec>,
 }
 
 impl Default for Config {
@@ -66,12 +70,14 @@ impl Default for Config {
             accessed_dirty: AccessedDirty::Trap,
             bootargs: String::new(),
             net: NetSpec::default(),
+            disks: Vec::new(),
         }
     }
 }
 
 impl Config {
-    /// Checks that a machine can be built. Errors: [`SocError::Harts`], [`SocError::Memory`], [`SocError::Latency`].
+    /// Checks that a machine can be built. Errors: [`SocError::Harts`], [`SocError::Memory`], [`SocError::Latency`],
+    /// [`SocError::Disks`].
     pub fn check(&self) -> Result<(), SocError> {
         if !(1..=MAX_HARTS).contains(&self.harts) {
             return Err(SocError::Harts { asked: self.harts });
@@ -83,6 +89,9 @@ impl Config {
         }
         if self.rl > 10_000 || self.wl > 10_000 {
             return Err(SocError::Latency);
+        }
+        if self.disks.len() > DISK_SLOTS {
+            return Err(SocError::Disks { asked: self.disks.len(), most: DISK_SLOTS });
         }
         Ok(())
     }

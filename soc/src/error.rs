@@ -79,6 +79,22 @@ pub enum SocError {
         /// The parser's words.
         reason: String,
     },
+    /// More disks than there are slots for them.
+    #[error("{asked} disks: at most {most} can be attached")]
+    Disks {
+        /// The number asked for.
+        asked: usize,
+        /// Slots for disks.
+        most: usize,
+    },
+    /// The file of a disk cannot be used.
+    #[error("disk {path}: {reason}")]
+    Disk {
+        /// The file.
+        path: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
     /// gdb cannot be served.
     #[error("gdb: {reason}")]
     Debugger {

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod config;
 pub mod device;
 pub mod devices;
+pub mod disk;
 pub mod elf;
 pub mod error;
 pub mod gdb;

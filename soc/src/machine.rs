@@ -18,8 +18,10 @@ use crate::boot::{Guest, Plan};
 use crate::bus::Bus;
 use crate::config::{Config, Mode};
 use crate::debug::{Debug, Debugger, Halt, Off, Stop};
-use crate::device::Exit;
+use crate::device::{Device, Exit};
+use crate::devices::virtio::{EmptySlot, VirtioMmio};
 use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
+use crate::disk::Disk;
 use crate::elf::{self, Executable, Segment};
 use crate::error::SocError;
 use crate::hart::block::{Block, BlockCache, Found, NONE};
@@ -29,8 +31,8 @@ use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
 use crate::timing::{Functional, Path, Timing};
-use crate::wire::Network;
 use crate::wire::loadgen::{Report, ReportHandle};
+use crate::wire::{Network, Nic};
 use sha2::{Digest, Sha256};
 
 /// Cycles that a hart of a fast machine may run ahead of the next one.
@@ -80,14 +82,16 @@ struct Schedule {
 }
 
 impl Machine {
-    /// Builds a machine in reset with empty RAM. Errors: as [`Config::check`], and [`SocError::Network`].
+    /// Builds a machine in reset with empty RAM. Errors: as [`Config::check`], [`SocError::Disk`] and
+    /// [`SocError::Network`].
     pub fn new(config: Config) -> Result<Self, SocError> {
         config.check()?;
         let network = config.net.clone().build().map_err(|error| SocError::Network { reason: error.to_string() })?;
         Self::with_network(config, network)
     }
 
-    /// The same with a network of the caller's own instead of `config.net`. Errors: as [`Config::check`].
+    /// The same with a network of the caller's own instead of `config.net`'s, whose NIC it is plugged into. Errors: as
+    /// [`Config::check`], and [`SocError::Disk`].
     pub fn with_network(config: Config, network: Network) -> Result<Self, SocError> {
         config.check()?;
         let timed = config.mode == Mode::Timed;
@@ -98,7 +102,17 @@ impl Machine {
         bus.attach(board::RTC, &[board::RTC_IRQ], Path::Control, Box::new(Rtc::default()));
         let uart = bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
         let lines = [board::AXI_DMA_MM2S_IRQ, board::AXI_DMA_S2MM_IRQ, board::AXI_ETHERNET_IRQ];
-        bus.attach(board::AXI_NIC, &lines, Path::Axi, Box::new(AxiNic::new(network.link)));
+        let mut virtio: [Box<dyn Device>; board::VIRTIO_SLOTS] = std::array::from_fn(|_| Box::new(EmptySlot) as _);
+        for (slot, disk) in virtio.iter_mut().zip(&config.disks) {
+            *slot = Box::new(VirtioMmio::block(Disk::open(disk)?));
+        }
+        match config.net.nic {
+            Nic::Axi => drop(bus.attach(board::AXI_NIC, &lines, Path::Axi, Box::new(AxiNic::new(network.link)))),
+            Nic::Virtio => virtio[board::VIRTIO_NET_SLOT] = Box::new(VirtioMmio::network(network.link)),
+        }
+        for (slot, device) in virtio.into_iter().enumerate() {
+            bus.attach(board::virtio(slot), &[board::virtio_irq(slot)], Path::Axi, device);
+        }
         let device_tree = board::device_tree(&config, None);
         let core = Core {
             harts: Vec::new(),

@@ -117,6 +117,11 @@ fn bad_parameters() {
     refused(&["run", image, "--memory", "1000"], "multiple of 4096");
     refused(&["run", image, "--memory", "1024G"], "multiple of 4096");
     refused(&["run", image, "--net", "token-ring"], "--net");
+    refused(&["run", image, "--net", "token-ring,echo"], "--net");
+    refused(&["run", image, "--disk", "no-such.img"], "no-such.img");
+    refused(&["run", image, "--disk", text(&file("odd.img", &[0; 513]))], "whole sectors");
+    let disk = file("one-sector.img", &[0; 512]);
+    refused(&[&["run", image][..], &["--disk", text(&disk)].repeat(8)].concat(), "at most 7");
     refused(&["run", image, "--pcap", "x.pcap"], "--net");
     refused(&["run", image, "--rl", "99999999"], "at most 10000");
     refused(&["run", image, "--bare", image], "--bare");

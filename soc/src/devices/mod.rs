@@ -9,6 +9,8 @@ pub mod plic;
 pub mod rtc;
 pub mod uart;
 pub mod uintc;
+pub mod virtio;
 
 mod irq_line;
+mod port;
 mod timer;

@@ -22,7 +22,7 @@ pub use link::{Arrival, Link, LinkConfig};
 pub use loadgen::LoadGen;
 pub use pcap::Tee;
 pub use sink::Sink;
-pub use spec::{NetSpec, Network};
+pub use spec::{NetSpec, Network, Nic};
 
 use crate::time::SimTime;
 

@@ -1,9 +1,9 @@
 //! The text form of a network: what is plugged into the NIC, as a command line says it.
 //!
 //! ```text
-//!   none                                          no cable
-//!   sink | echo | loopback                        the peers of that name
-//!   loadgen:connections=1,2,4;requests=200        the load generator
+//!   [NIC,]none                                    no cable; NIC is axi (the default) or virtio
+//!   [NIC,]sink | echo | loopback                  the peers of that name
+//!   [NIC,]loadgen:connections=1,2,4;requests=200  the load generator
 //!   KIND:...;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7;pcap=run.pcap      with any kind but none
 //! ```
 //!
@@ -35,9 +35,21 @@ pub enum PeerSpec {
     LoadGen(LoadGenConfig),
 }
 
-/// A network: nothing, or a peer behind a link.
+/// The NIC of the board.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nic {
+    /// AXI DMA and AXI Ethernet.
+    #[default]
+    Axi,
+    /// virtio-net.
+    Virtio,
+}
+
+/// A network: a NIC, and nothing or a peer behind a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetSpec {
+    /// What the cable is plugged into; the board has this NIC and no other.
+    pub nic: Nic,
     /// The peer; `None` = no cable.
     pub peer: Option<PeerSpec>,
     /// The link.
@@ -105,6 +117,11 @@ impl FromStr for NetSpec {
     type Err = NetError;
 
     fn from_str(text: &str) -> Result<Self, NetError> {
+        let (nic, text) = match text.split_once(',') {
+            Some(("axi", rest)) => (Nic::Axi, rest),
+            Some(("virtio", rest)) => (Nic::Virtio, rest),
+            _ => (Nic::Axi, text),
+        };
         let (kind, settings) = text.split_once(':').unwrap_or((text, ""));
         let peer = match kind {
             "none" => None,
@@ -114,7 +131,7 @@ impl FromStr for NetSpec {
             "loadgen" => Some(PeerSpec::LoadGen(LoadGenConfig::default())),
             _ => return Err(NetError::Kind { kind: kind.to_owned() }),
         };
-        let mut spec = Self { peer, ..Self::default() };
+        let mut spec = Self { nic, peer, ..Self::default() };
         for part in settings.split(';').map(str::trim).filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').ok_or_else(|| NetError::Syntax { part: part.to_owned() })?;
             spec.set(kind, key.trim(), value.trim())?;
@@ -302,6 +319,10 @@ mod tests {
     fn short_forms() {
         assert_eq!("none".parse::<NetSpec>().unwrap(), NetSpec::default());
         assert_eq!("echo".parse::<NetSpec>().unwrap().peer, Some(PeerSpec::Echo));
+        for (text, nic) in [("echo", Nic::Axi), ("axi,echo", Nic::Axi), ("virtio,echo:rate=10M", Nic::Virtio)] {
+            let spec = text.parse::<NetSpec>().unwrap();
+            assert_eq!((spec.nic, spec.peer), (nic, Some(PeerSpec::Echo)));
+        }
         assert!("none".parse::<NetSpec>().unwrap().build().unwrap().link.is_none());
         let network = "loadgen".parse::<NetSpec>().unwrap().build().unwrap();
         assert!(network.link.is_some() && !network.report.unwrap().finished());
@@ -311,6 +332,7 @@ mod tests {
     fn refusals_name_the_culprit() {
         for (text, word) in [
             ("bogus", "bogus"),
+            ("token-ring,echo", "token-ring"),
             ("sink:connections=1", "connections"),
             ("none:rate=1G", "rate"),
             ("loadgen:speed=9", "speed"),

@@ -17,6 +17,7 @@ mod timing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use timing::clocks;
 pub use timing::{CLOCK, Timing};
 
 use crate::device::{BusError, Context};

@@ -67,18 +67,18 @@ impl Timing {
     }
 
     /// Descriptor there to last byte in the MAC.
-    pub(super) fn transmit_data(&self, bytes: u64) -> SimTime {
+    pub(crate) fn transmit_data(&self, bytes: u64) -> SimTime {
         clocks(self.fetch_to_read + Self::bursts(bytes, self.read_burst) + self.read_to_stream)
     }
 
     /// Packet waiting to last byte in memory.
-    pub(super) fn receive_data(&self, bytes: u64) -> SimTime {
+    pub(crate) fn receive_data(&self, bytes: u64) -> SimTime {
         clocks(self.stream_to_write + Self::bursts(bytes, self.write_burst))
     }
 }
 
 /// A number of clocks as time.
-pub(super) const fn clocks(count: u64) -> SimTime {
+pub(crate) const fn clocks(count: u64) -> SimTime {
     SimTime::from_ps(count * CLOCK.as_ps())
 }
 

@@ -26,8 +26,9 @@ pub use checksum::Offload;
 
 use super::axi_dma::{RxPacket, Streams, TxPacket};
 use super::irq_line::IrqLine;
+use super::port::Port;
 use super::timer::Timer;
-use crate::device::{BusError, Context, Exit};
+use crate::device::{BusError, Context};
 use crate::time::SimTime;
 use crate::wire::{Arrival, FCS_BYTES, Link, MIN_FRAME_BYTES};
 use filter::Filter;
@@ -162,8 +163,7 @@ struct TxFrame {
 pub struct AxiEthernet {
     build: Build,
     line: IrqLine,
-    link: Option<Link>,
-    peer_done: bool,
+    port: Port,
     plain: [u32; PLAIN.len()],
     receive_config: u32,
     transmit_config: u32,
@@ -181,7 +181,6 @@ pub struct AxiEthernet {
     rx_queue: VecDeque<RxPacket>,
     rx_used: usize,
     rx_overflows: u64,
-    link_wake: Timer,
     phy_reset: Timer,
 }
 
@@ -192,8 +191,7 @@ impl AxiEthernet {
         Self {
             build,
             line: IrqLine::new(line),
-            link,
-            peer_done: false,
+            port: Port::new(link, KIND_LINK),
             plain: PLAIN.map(|(_, reset, _)| reset),
             receive_config: ENABLE,
             transmit_config: ENABLE,
@@ -210,14 +208,13 @@ impl AxiEthernet {
             rx_queue: VecDeque::new(),
             rx_used: 0,
             rx_overflows: 0,
-            link_wake: Timer::new(KIND_LINK),
             phy_reset: Timer::new(KIND_PHY_RESET),
         }
     }
 
     /// The link, if a cable is plugged in.
     pub fn link(&self) -> Option<&Link> {
-        self.link.as_ref()
+        self.port.link()
     }
 
     /// Frames dropped because the receive memory was full.
@@ -315,53 +312,36 @@ impl AxiEthernet {
         if self.mdio.event(token) {
             self.status |= IS_ACCESS_COMPLETE;
         }
-        self.link_wake.fires(token);
+        self.port.event(token);
         self.drive_line(cx);
     }
 
     /// Moves frames between memories and wire as far as they go, and tells the machine when the peer has finished.
     pub fn run(&mut self, cx: &mut dyn Context) {
         self.transmit(cx);
-        let Some(link) = &mut self.link else { return };
-        let now = cx.now();
-        let wake = link.advance(now);
-        let mut arrivals = Vec::new();
-        while let Some(arrival) = link.receive(now) {
-            arrivals.push(arrival);
-        }
-        let done = link.finished();
-        for arrival in arrivals {
+        for arrival in self.port.poll(cx) {
             self.receive(arrival);
-        }
-        match wake {
-            Some(at) if self.link_wake.due() != Some(at) => self.link_wake.arm(cx, at.max(now)),
-            _ => {}
-        }
-        if done && !self.peer_done {
-            self.peer_done = true;
-            cx.stop(Exit::PeerDone);
         }
         self.drive_line(cx);
     }
 
     /// The wire carries traffic: cable, PHY link, and the MAC runs at the speed that was negotiated.
     fn connected(&self) -> bool {
-        self.link.is_some() && self.mdio.link() && self.speed == SPEED_1000
+        self.port.link().is_some() && self.mdio.link() && self.speed == SPEED_1000
     }
 
     fn transmit(&mut self, cx: &mut dyn Context) {
         while self.wire.due().is_none() && self.transmit_config & ENABLE != 0 {
             let Some(frame) = self.tx_queue.pop_front() else { return };
-            let connected = self.connected();
-            match &mut self.link {
-                Some(link) if connected => {
-                    self.statistics.sent(&frame.bytes);
-                    self.tx_sending = frame.room;
-                    let free = link.send(cx.now(), frame.bytes, frame.intact);
+            if self.connected() {
+                self.statistics.sent(&frame.bytes);
+                self.tx_sending = frame.room;
+                if let Some(free) = self.port.send(cx, frame.bytes, frame.intact) {
                     self.wire.arm(cx, free);
                 }
+            } else {
                 // Into the void.
-                _ => self.tx_used -= frame.room,
+                self.tx_used -= frame.room;
             }
         }
     }
