@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom miri bench-kernel bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model miri bench-kernel bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -34,6 +34,9 @@ unit: toolchain ## unit tests, and the tests that boot images on the soc
 
 loom: toolchain ## every interleaving of ring, bell and executor
 	RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p libipc --test loom
+
+model: toolchain ## every state of the wake protocol, the large configurations too (minutes)
+	WAKE_MODEL=full cargo test --release -p libipc --test wake_model -- --nocapture
 
 miri: ## undefined behaviour, on nightly (optional)
 	MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib
