@@ -3,7 +3,7 @@
 
 GUEST := riscv64imac-unknown-none-elf
 # What runs on the guest target only; everything else is checked with the workspace on the host.
-GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest
+GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
 .PHONY: help run test fmt fmt-check lint doc unit loom model miri bench-kernel bench-check toolchain clean

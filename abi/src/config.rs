@@ -1,4 +1,18 @@
-//! Configuration constants of the kernel: seL4's names and defaults.
+//! Configuration constants of the kernel: seL4's names and defaults (its `config.cmake`, seL4 16.0.0). Those of the first group are
+//! only the defaults of an image: the boot header says what holds for it (`images build --root-server`, `[kernel]` of a manifest).
+
+/// `CONFIG_ROOT_CNODE_SIZE_BITS`.
+pub const ROOT_CNODE_SIZE_BITS: u32 = 12;
+/// `CONFIG_TIMER_TICK_MS`.
+pub const TIMER_TICK_MS: u32 = 2;
+/// `CONFIG_TIME_SLICE`, in ticks.
+pub const TIME_SLICE: u32 = 5;
+/// `CONFIG_FASTPATH`.
+pub const FASTPATH: bool = true;
+/// `CONFIG_PRINTING` and `CONFIG_DEBUG_BUILD`: the debug system calls.
+pub const PRINTING: bool = true;
+/// `CONFIG_ENABLE_BENCHMARKS`: the benchmark system calls.
+pub const BENCHMARKS: bool = false;
 
 /// `CONFIG_MAX_NUM_NODES`: most harts that the kernel runs on; how many it finds, the device tree says.
 pub const MAX_NUM_NODES: usize = 8;
@@ -6,16 +20,10 @@ pub const MAX_NUM_NODES: usize = 8;
 pub const NUM_DOMAINS: usize = 1;
 /// `CONFIG_NUM_PRIORITIES`.
 pub const NUM_PRIORITIES: usize = 256;
-/// `CONFIG_ROOT_CNODE_SIZE_BITS` where the image does not say otherwise.
-pub const ROOT_CNODE_SIZE_BITS: usize = 13;
 /// `CONFIG_MAX_NUM_BOOTINFO_UNTYPED_CAPS`.
 pub const MAX_NUM_BOOTINFO_UNTYPED_CAPS: usize = 230;
 /// `CONFIG_RETYPE_FAN_OUT_LIMIT`.
 pub const RETYPE_FAN_OUT_LIMIT: u64 = 256;
-/// `CONFIG_TIMER_TICK_MS` where the image does not say otherwise.
-pub const TIMER_TICK_MS: u32 = 2;
-/// `CONFIG_TIME_SLICE` in ticks, where the image does not say otherwise.
-pub const TIME_SLICE: u32 = 5;
 /// `CONFIG_MAX_NUM_WORK_UNITS_PER_PREEMPTION`.
 pub const MAX_NUM_WORK_UNITS_PER_PREEMPTION: usize = 100;
 /// `CONFIG_RESET_CHUNK_BITS`.

@@ -16,6 +16,8 @@ use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Writer};
 const RAM: u64 = 0x8000_0000;
 /// The root task starts at a multiple of this.
 const ROOT_ALIGN: u64 = 2 << 20;
+/// Slots that boot fills beside those of the image: fixed ones, page tables, device tree, untypeds.
+const BOOT_SLOTS: u64 = 512;
 /// Where the root task finds its archive: address and size (64 bits each).
 const BOOT_ARCHIVE: &str = "WAKELINE_BOOT_ARCHIVE";
 /// `e_flags`: compressed instructions, soft-float ABI (RISC-V ELF psABI).
@@ -85,9 +87,9 @@ pub fn assemble(parts: &Parts) -> Result<Vec<u8>> {
     let mut kernel = parts.kernel.content.clone();
     let flag = |set, flag| if set { flag } else { 0 };
     let flags = flag(parts.config.fastpath, image::FLAG_FASTPATH)
-        | image::FLAG_PRINTING
+        | flag(parts.config.printing, image::FLAG_PRINTING)
         | flag(parts.config.benchmarks, image::FLAG_BENCHMARKS);
-    let root_cnode_bits = (parts.root_slots + root.len() as u64 / PAGE + 512).next_power_of_two().ilog2();
+    let root_cnode_bits = root_cnode_bits(parts, root.len() as u64 / PAGE)?;
     let mut put = |at: usize, bytes: &[u8]| kernel[at..at + bytes.len()].copy_from_slice(bytes);
     put(offset::FLAGS, &flags.to_le_bytes());
     put(offset::ROOT_START, &root_start.to_le_bytes());
@@ -95,13 +97,25 @@ pub fn assemble(parts: &Parts) -> Result<Vec<u8>> {
     put(offset::ROOT_PV_OFFSET, &root_start.wrapping_sub(parts.root.start()).to_le_bytes());
     put(offset::ROOT_ENTRY, &parts.root.entry.to_le_bytes());
     put(offset::LABEL_TABLE, &(parts.labels as u32).to_le_bytes());
-    put(offset::ROOT_CNODE_BITS, &root_cnode_bits.max(abi::config::ROOT_CNODE_SIZE_BITS as u32).to_le_bytes());
+    put(offset::ROOT_CNODE_BITS, &root_cnode_bits.to_le_bytes());
     put(offset::TIMER_TICK_MS, &parts.config.timer_tick.to_le_bytes());
     put(offset::TIME_SLICE, &parts.config.time_slice.to_le_bytes());
-    put(offset::MAX_NODES, &0u32.to_le_bytes());
+    // A UP kernel runs on one hart (`CONFIG_MAX_NUM_NODES` = 1), an SMP kernel on all that there are.
+    let max_nodes = u32::from(parts.labels == Table::Up);
+    put(offset::MAX_NODES, &max_nodes.to_le_bytes());
     loads.push(Load { address: image::KERNEL_PADDR, content: kernel, size: kernel_size });
     loads.push(Load { address: root_start, size: root.len() as u64, content: root });
     Ok(write(&loads, parts))
+}
+
+/// Radix of the root CNode. A root task of ours has as many slots as its plan needs; a foreign one is told what it asked for.
+fn root_cnode_bits(parts: &Parts, image_pages: u64) -> Result<u32> {
+    let asked = parts.config.root_cnode_bits;
+    let needed = (parts.root_slots + image_pages + BOOT_SLOTS).next_power_of_two().ilog2();
+    fits(parts.archive.is_some() || needed <= asked, || {
+        format!("the root task needs a root CNode of {needed} bits, but it shall have {asked} (--root-cnode-bits)")
+    })?;
+    Ok(needed.max(asked))
 }
 
 /// Checks the boot header; returns the kernel's size in memory.
@@ -243,6 +257,8 @@ mod tests {
     struct Given {
         firmware: Blob,
         kernel: Blob,
+        config: Kernel,
+        labels: Table,
         machine: Machine,
         program_memory: u64,
     }
@@ -251,6 +267,8 @@ mod tests {
         let mut given = Given {
             firmware: blob("firmware", &sample(RAM, &[code(RAM, vec![3; 100])])),
             kernel: kernel(),
+            config: Kernel { root_cnode_bits: 15, ..Kernel::default() },
+            labels: Table::Smp,
             machine: Machine { harts: 2, memory: Size(64 << 20) },
             program_memory: 0,
         };
@@ -260,8 +278,8 @@ mod tests {
             kernel: &given.kernel,
             root: &root(),
             archive: None,
-            config: &Kernel::default(),
-            labels: Table::Smp,
+            config: &given.config,
+            labels: given.labels,
             root_slots: 20_000,
             machine: &given.machine,
             program_memory: given.program_memory,
@@ -293,6 +311,33 @@ mod tests {
     }
 
     #[test]
+    fn the_header_says_how_the_kernel_is_configured() {
+        let header = |change: fn(&mut Given)| {
+            let image = image_of(change).unwrap();
+            let file = object::File::parse(&*image).unwrap();
+            let kernel = file.segments().nth(1).unwrap().data().unwrap();
+            let half = |at: usize| u32::from_le_bytes(kernel[at..at + 4].try_into().unwrap());
+            let (labels, bits) = (half(offset::LABEL_TABLE), half(offset::ROOT_CNODE_BITS));
+            let times = (half(offset::TIMER_TICK_MS), half(offset::TIME_SLICE));
+            (half(offset::FLAGS), labels, bits, times, half(offset::MAX_NODES))
+        };
+        let all = |given: &mut Given| {
+            given.config = Kernel {
+                fastpath: false,
+                printing: false,
+                benchmarks: true,
+                root_cnode_bits: 17,
+                timer_tick: 1000,
+                time_slice: 500,
+            };
+            given.labels = Table::Up;
+        };
+        assert_eq!(header(all), (image::FLAG_BENCHMARKS, 0, 17, (1000, 500), 1));
+        let plain = image::FLAG_FASTPATH | image::FLAG_PRINTING;
+        assert_eq!(header(|_| ()), (plain, 1, 15, (2, 5), 0));
+    }
+
+    #[test]
     fn equal_parts_give_equal_bytes() {
         assert_eq!(image_of(|_| ()).unwrap(), image_of(|_| ()).unwrap());
     }
@@ -304,6 +349,8 @@ mod tests {
         assert_eq!(small, "the image needs 7M of memory, but machine.memory is 6M");
         let much = said(image_of(|given| given.program_memory = 60 << 20));
         assert!(much.starts_with("the system needs about 71M of memory, but machine.memory is 64M"), "{much}");
+        let slots = said(image_of(|given| given.config.root_cnode_bits = 13));
+        assert!(slots.starts_with("the root task needs a root CNode of 15 bits, but it shall have 13"), "{slots}");
         let large = blob("firmware", &sample(RAM, &[Segment { size: 3 << 20, ..code(RAM, vec![0; 4]) }]));
         assert!(said(image_of(|given| given.firmware = large)).contains("at most 2M"));
         let bare = blob("kernel", &sample(image::KERNEL_PADDR, &[code(image::KERNEL_PADDR, vec![0; 4096])]));

@@ -1,6 +1,6 @@
 //! What a manifest must satisfy beyond its form. Each check names the key that is to be changed.
 
-use crate::manifest::{Program, System, Transport};
+use crate::manifest::{Kernel, Machine, Program, System, Transport};
 use crate::size::Size;
 use abi::config::MAX_NUM_NODES;
 
@@ -16,6 +16,8 @@ pub const MAX_DEVICES: usize = 8;
 const MAX_AREA: Size = Size(256 << 20);
 /// Least RAM that firmware, kernel and root task need.
 const MIN_MEMORY: Size = Size(32 << 20);
+/// Radices of a root CNode: seL4 allows 4 to 27 (`KernelRootCNodeSizeBits`).
+const ROOT_CNODE_BITS: std::ops::RangeInclusive<u32> = 4..=27;
 /// Physically contiguous memory comes in frames of this size.
 const DMA_UNIT: Size = Size(2 << 20);
 
@@ -24,21 +26,35 @@ type Complaint = (String, String);
 
 /// Checks a system. Reports the first complaint in the order machine, programs, channels.
 pub fn system(system: &System) -> Result<(), Complaint> {
-    let machine = &system.machine;
-    require((1..=MAX_NUM_NODES).contains(&machine.harts), "machine.harts", || {
-        format!("{} is outside 1..={MAX_NUM_NODES}", machine.harts)
-    })?;
-    require(machine.memory >= MIN_MEMORY, "machine.memory", || {
-        format!("{} is too little; at least {MIN_MEMORY} is needed", machine.memory)
-    })?;
-    require(system.kernel.timer_tick > 0, "kernel.timer-tick", || "must be at least 1 millisecond".into())?;
-    require(system.kernel.time_slice > 0, "kernel.time-slice", || "must be at least 1 tick".into())?;
+    machine(&system.machine)?;
+    kernel(&system.kernel)?;
     require(!system.program.is_empty(), "program", || "a system needs at least one [program.NAME]".into())?;
     system.program.iter().try_for_each(|(name, one)| program(system, name, one))?;
     system.channel.keys().try_for_each(|name| channel(system, name))?;
     let ends = system.program.iter().any(|(name, program)| program.main.unwrap_or(!serves(system, name)));
     require(ends, "program", || {
         "no program is a main one, so the system would never end; set main = true on one".into()
+    })
+}
+
+/// Checks what a system asks of the machine.
+pub fn machine(machine: &Machine) -> Result<(), Complaint> {
+    require((1..=MAX_NUM_NODES).contains(&machine.harts), "machine.harts", || {
+        format!("{} is outside 1..={MAX_NUM_NODES}", machine.harts)
+    })?;
+    require(machine.memory >= MIN_MEMORY, "machine.memory", || {
+        format!("{} is too little; at least {MIN_MEMORY} is needed", machine.memory)
+    })?;
+    Ok(())
+}
+
+/// Checks the configuration of the kernel.
+pub fn kernel(kernel: &Kernel) -> Result<(), Complaint> {
+    require(kernel.timer_tick > 0, "kernel.timer-tick", || "must be at least 1 millisecond".into())?;
+    require(kernel.time_slice > 0, "kernel.time-slice", || "must be at least 1 tick".into())?;
+    let bits = kernel.root_cnode_bits;
+    require(ROOT_CNODE_BITS.contains(&bits), "kernel.root-cnode-bits", || {
+        format!("{bits} is outside {}..={}", ROOT_CNODE_BITS.start(), ROOT_CNODE_BITS.end())
     })
 }
 

@@ -52,6 +52,26 @@ impl Default for Options<'_> {
     }
 }
 
+/// A seL4 root task that knows nothing of manifests, and the kernel that it was built for.
+#[derive(Clone, Debug)]
+pub struct RootServer {
+    /// Its ELF file.
+    pub path: PathBuf,
+    /// Configuration of the kernel.
+    pub kernel: Kernel,
+    /// Numbering of the invocations: UP or SMP (`KernelMaxNumNodes`).
+    pub labels: Table,
+    /// Machine defaults of the image.
+    pub machine: Machine,
+}
+
+impl RootServer {
+    /// The root task of an ELF file, with the defaults of everything else.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, kernel: Kernel::default(), labels: Table::Smp, machine: Machine::default() }
+    }
+}
+
 /// A bootable image.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -139,29 +159,41 @@ impl Builder {
         self.write(bytes, manifest.name(), system.machine, options)
     }
 
+    /// Builds one program of the workspace for the guest, without an image around it; gives its ELF file.
+    ///
+    /// # Errors
+    /// If it does not compile.
+    pub fn program(&mut self, package: &str, bin: &str, options: &Options) -> Result<PathBuf> {
+        (options.progress)(&format!("building {package}"));
+        self.workspace.build(package, &BTreeSet::from([bin]), options.quiet)?;
+        Ok(self.workspace.binary(bin))
+    }
+
     /// Builds an image around a foreign seL4 root task, such as one linked against libsel4: no archive, no programs, only the kernel
-    /// below it.
+    /// below it, configured as the root task was.
     ///
     /// # Errors
     /// As [`Builder::build`].
-    pub fn build_root_server(&mut self, root: &Path, labels: Table, options: &Options) -> Result<Image> {
-        let root = Program::load(root)?;
+    pub fn build_root_server(&mut self, server: &RootServer, options: &Options) -> Result<Image> {
+        let refuse = |(key, message)| Error::Manifest { place: key, message };
+        check::machine(&server.machine).and_then(|()| check::kernel(&server.kernel)).map_err(refuse)?;
+        let root = Program::load_foreign(&server.path)?;
         let (firmware, kernel) = self.base(options)?;
-        let (config, machine) = (Kernel::default(), Machine::default());
+        (options.progress)("assembling the image");
         let bytes = assemble(&Parts {
             firmware: (!options.without_firmware).then_some(&firmware),
             kernel: &kernel,
             root: &root,
             archive: None,
-            config: &config,
-            labels,
+            config: &server.kernel,
+            labels: server.labels,
             root_slots: 0,
-            machine: &machine,
+            machine: &server.machine,
             program_memory: 0,
             symbols: vec![("firmware", &firmware.elf[..]), ("kernel", &kernel.elf[..]), ("root", &root.bytes[..])],
         })?;
         let name = root.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        self.write(bytes, &name, machine, options)
+        self.write(bytes, &name, server.machine.clone(), options)
     }
 
     /// Firmware and kernel.

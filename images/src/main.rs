@@ -1,9 +1,10 @@
 //! `images`: list, check, build and run the systems of this tree.
 
+use abi::label::Table;
 use clap::{Parser, Subcommand};
-use images::{Builder, Error, Image, Manifest, Options};
+use images::{Builder, Error, Image, Manifest, Options, RootServer, Size};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Turns manifests into bootable images.
@@ -20,10 +21,16 @@ enum Action {
     List,
     /// Check a manifest without building
     Check(System),
-    /// Build an image
+    /// Build an image: of a manifest, or around a seL4 root server that knows nothing of manifests
     Build {
+        /// Name of a manifest in images/, or path of one
+        #[arg(required_unless_present = "root_server")]
+        manifest: Option<String>,
+        /// Change a value of the manifest, such as program.client.hart=1 (repeatable)
+        #[arg(long, value_name = "KEY=VALUE", requires = "manifest")]
+        set: Vec<String>,
         #[command(flatten)]
-        system: System,
+        server: Server,
         #[command(flatten)]
         output: Output,
     },
@@ -35,16 +42,6 @@ enum Action {
         #[arg(last = true)]
         soc: Vec<OsString>,
     },
-    /// Build an image around a seL4 root server that knows nothing of manifests
-    RootServer {
-        /// The root server, an ELF file linked against libsel4
-        file: PathBuf,
-        #[command(flatten)]
-        output: Output,
-        /// The root server was built for one core (CONFIG_MAX_NUM_NODES = 1)
-        #[arg(long)]
-        up: bool,
-    },
 }
 
 #[derive(clap::Args)]
@@ -54,6 +51,60 @@ struct System {
     /// Change a value of the manifest, such as program.client.hart=1 (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+}
+
+/// A root server and the configuration that it was built for; the defaults are those of seL4's build system.
+#[derive(clap::Args)]
+struct Server {
+    /// The root server: an ELF file linked against libsel4
+    #[arg(long, value_name = "FILE.elf", conflicts_with = "manifest")]
+    root_server: Option<PathBuf>,
+    /// It was built for one core (KernelMaxNumNodes = 1)
+    #[arg(long, conflicts_with = "manifest")]
+    up: bool,
+    /// KernelRootCNodeSizeBits [default: 12]
+    #[arg(long, value_name = "N", conflicts_with = "manifest")]
+    root_cnode_bits: Option<u32>,
+    /// KernelTimerTickMS [default: 2]
+    #[arg(long, value_name = "MS", conflicts_with = "manifest")]
+    timer_tick: Option<u32>,
+    /// KernelTimeSlice, ticks [default: 5]
+    #[arg(long, value_name = "TICKS", conflicts_with = "manifest")]
+    time_slice: Option<u32>,
+    /// No debug system calls (KernelPrinting and KernelDebugBuild off)
+    #[arg(long, conflicts_with = "manifest")]
+    no_printing: bool,
+    /// Benchmark system calls (KernelBenchmarks)
+    #[arg(long, conflicts_with = "manifest")]
+    benchmarks: bool,
+    /// No IPC fast path (KernelFastpath off)
+    #[arg(long, conflicts_with = "manifest")]
+    no_fastpath: bool,
+    /// Harts of the machine [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "manifest")]
+    harts: Option<usize>,
+    /// RAM of the machine [default: 128M]
+    #[arg(long, value_name = "SIZE", conflicts_with = "manifest")]
+    memory: Option<Size>,
+}
+
+impl Server {
+    fn configure(&self, file: &Path) -> RootServer {
+        let mut server = RootServer::new(file.into());
+        let (kernel, machine) = (&mut server.kernel, &mut server.machine);
+        kernel.root_cnode_bits = self.root_cnode_bits.unwrap_or(kernel.root_cnode_bits);
+        kernel.timer_tick = self.timer_tick.unwrap_or(kernel.timer_tick);
+        kernel.time_slice = self.time_slice.unwrap_or(kernel.time_slice);
+        kernel.printing &= !self.no_printing;
+        kernel.fastpath &= !self.no_fastpath;
+        kernel.benchmarks |= self.benchmarks;
+        machine.harts = self.harts.unwrap_or(machine.harts);
+        machine.memory = self.memory.unwrap_or(machine.memory);
+        if self.up {
+            server.labels = Table::Up;
+        }
+        server
+    }
 }
 
 #[derive(clap::Args, Default)]
@@ -111,11 +162,13 @@ fn perform(action: &Action) -> Result<ExitCode, Error> {
             Builder::new()?.check(&system.load()?)?;
             println!("{} is good", system.manifest);
         }
-        Action::Build { system, output } => report(&images::build(&system.load()?, &output.options())?),
-        Action::RootServer { file, output, up } => {
-            let labels = if *up { abi::label::Table::Up } else { abi::label::Table::Smp };
-            report(&Builder::new()?.build_root_server(file, labels, &output.options())?);
-        }
+        Action::Build { manifest, set, server, output } => report(&match (&server.root_server, manifest) {
+            (Some(file), _) => Builder::new()?.build_root_server(&server.configure(file), &output.options())?,
+            (None, manifest) => {
+                let manifest = manifest.clone().unwrap_or_default();
+                images::build(&System { manifest, set: set.clone() }.load()?, &output.options())?
+            }
+        }),
         Action::Run { system, soc } => {
             let image = images::build(&system.load()?, &Output::default().options())?;
             let words = ["soc".into(), "run".into(), image.path.into_os_string()];

@@ -6,6 +6,7 @@
 use crate::check;
 use crate::error::{Error, Result};
 use crate::size::Size;
+use abi::config;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -53,8 +54,12 @@ impl Default for Machine {
 pub struct Kernel {
     /// The IPC fast path.
     pub fastpath: bool,
+    /// seL4's debug system calls (`KernelPrinting`, `KernelDebugBuild`); a root server without them prints nothing.
+    pub printing: bool,
     /// seL4's benchmark system calls.
     pub benchmarks: bool,
+    /// Radix of the root CNode (`KernelRootCNodeSizeBits`); a system of programs gets more if it needs more.
+    pub root_cnode_bits: u32,
     /// Milliseconds per timer tick.
     pub timer_tick: u32,
     /// Ticks per time slice.
@@ -64,10 +69,12 @@ pub struct Kernel {
 impl Default for Kernel {
     fn default() -> Self {
         Self {
-            fastpath: true,
-            benchmarks: false,
-            timer_tick: abi::config::TIMER_TICK_MS,
-            time_slice: abi::config::TIME_SLICE,
+            fastpath: config::FASTPATH,
+            printing: config::PRINTING,
+            benchmarks: config::BENCHMARKS,
+            root_cnode_bits: config::ROOT_CNODE_SIZE_BITS,
+            timer_tick: config::TIMER_TICK_MS,
+            time_slice: config::TIME_SLICE,
         }
     }
 }

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 const SECTION_OFFSET: std::ops::Range<usize> = 40..48;
 const SECTION_COUNTS: std::ops::Range<usize> = 58..64;
 
+/// Most bytes from the first to the last address of a program.
+const MAX_SPAN: u64 = 1 << 30;
+
 /// A guest program.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -59,6 +62,25 @@ impl Program {
     /// # Errors
     /// If it is not a complete, statically linked RV64 executable whose segments have pages of their own.
     pub fn parse(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+        let program = Self::parse_foreign(path, bytes)?;
+        separate(&program.segments).map_err(|reason| Error::Elf { path: path.into(), reason })?;
+        Ok(program)
+    }
+
+    /// Reads and checks a root task that is mapped as a whole with all rights, as seL4 does it: its segments may share pages.
+    ///
+    /// # Errors
+    /// If the file cannot be read or [`Program::parse_foreign`] refuses it.
+    pub fn load_foreign(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path).map_err(Error::io(path))?;
+        Self::parse_foreign(path, bytes)
+    }
+
+    /// Checks a root task that is mapped as a whole.
+    ///
+    /// # Errors
+    /// If it is not a complete, statically linked RV64 executable whose segments do not overlap.
+    pub fn parse_foreign(path: &Path, bytes: Vec<u8>) -> Result<Self> {
         let (entry, segments) = segments(&bytes).map_err(|reason| Error::Elf { path: path.into(), reason })?;
         Ok(Self { path: path.into(), bytes, entry, segments })
     }
@@ -125,14 +147,21 @@ fn segments(bytes: &[u8]) -> std::result::Result<(u64, Vec<Segment>), String> {
         .collect::<std::result::Result<Vec<_>, _>>()?;
     segments.sort_by_key(|segment| segment.memory.start);
     require(!segments.is_empty(), "it has nothing to load")?;
-    for pair in segments.windows(2) {
-        let apart = pair[0].end().div_ceil(PAGE) <= pair[1].memory.start / PAGE;
-        require(apart, "two of its segments share a page, so their rights cannot differ")?;
-    }
+    require(segments.windows(2).all(|pair| pair[0].end() <= pair[1].memory.start), "two of its segments overlap")?;
+    let span = segments[segments.len() - 1].end() - segments[0].memory.start;
+    require(span <= MAX_SPAN, "its segments lie more than 1 GiB apart")?;
     let entry = header.e_entry(endian);
     let inside = |segment: &Segment| segment.execute && (segment.memory.start..segment.end()).contains(&entry);
     require(segments.iter().any(inside), "its entry is not in executable memory")?;
     Ok((entry, segments))
+}
+
+/// Segments that each have rights of their own, none both to write and to execute.
+fn separate(segments: &[Segment]) -> std::result::Result<(), String> {
+    let apart = |pair: &[Segment]| pair[0].end().div_ceil(PAGE) <= pair[1].memory.start / PAGE;
+    require(segments.windows(2).all(apart), "two of its segments share a page, so their rights cannot differ")?;
+    let either = |segment: &Segment| !(segment.write && segment.execute);
+    require(segments.iter().all(either), "a segment is both writable and executable")
 }
 
 fn segment(header: &ProgramHeader64<Le>, bytes: &[u8]) -> std::result::Result<Segment, String> {
@@ -144,7 +173,6 @@ fn segment(header: &ProgramHeader64<Le>, bytes: &[u8]) -> std::result::Result<Se
     require(memory.start.checked_add(memory.size).is_some(), "a segment wraps around the address space")?;
     let flags = header.p_flags(Le);
     let (write, execute) = (flags & elf::PF_W == elf::PF_W, flags & elf::PF_X == elf::PF_X);
-    require(!(write && execute), "a segment is both writable and executable")?;
     Ok(Segment { memory, file, write, execute })
 }
 
@@ -193,6 +221,14 @@ mod tests {
                 sample(0x1_0000, &[code(0x1_0000, vec![0; 4]), code(0x1_0800, vec![0; 4])]),
                 "two of its segments share a page",
             ),
+            (
+                sample(0x1_0000, &[code(0x1_0000, vec![0; 4]), code(0x1_0002, vec![0; 4])]),
+                "two of its segments overlap",
+            ),
+            (
+                sample(0x1_0000, &[code(0x1_0000, vec![0; 4]), code(1 << 31, vec![0; 4])]),
+                "its segments lie more than 1 GiB apart",
+            ),
             (sample(0, &[Load { size: 2, ..code(0, vec![0; 4]) }]), "a segment is larger in the file than in memory"),
             (
                 sample(0, &[Load { size: u64::MAX, ..code(4096, vec![0; 4]) }]),
@@ -209,6 +245,13 @@ mod tests {
                 said.starts_with("guest: not a usable guest program: ") && said.contains(expected),
                 "{said} / {expected}"
             );
+        }
+        for (bytes, pages) in [
+            (sample(0x1_0000, &[code(0x1_0000, vec![1; 4]), code(0x1_0800, vec![2; 4])]), 1),
+            (sample(0, &[Load { flags: elf::PF_R | elf::PF_W | elf::PF_X, ..code(0, vec![0; 4]) }]), 1),
+        ] {
+            let program = Program::parse_foreign(Path::new("root"), bytes).expect("mapped as a whole");
+            assert_eq!(program.end().div_ceil(PAGE) - program.start() / PAGE, pages);
         }
         let mut foreign = whole;
         foreign[18] = 62;

@@ -2,7 +2,7 @@
 
 mod system;
 
-use images::{Builder, Manifest, Options};
+use images::{Builder, Manifest, Options, RootServer};
 use soc::{End, Mode};
 use system::{assert_lines, build, run};
 
@@ -135,7 +135,7 @@ fn an_image_may_hold_any_root_task() {
     let root = builder.target().join("guest/riscv64imac-unknown-none-elf/release/root");
     let out = Some(builder.target().join("images/bare-root.elf"));
     let options = Options { out, quiet: true, ..Options::default() };
-    let image = builder.build_root_server(&root, abi::label::Table::Smp, &options).unwrap();
+    let image = builder.build_root_server(&RootServer::new(root), &options).unwrap();
     // Our own root task without an archive: it runs, and says what it misses.
     let (end, text) = run(&image, Mode::Fast);
     assert_lines(&text, &["root: cannot build the system: the boot archive has no usable system.dtb"]);

@@ -1,5 +1,7 @@
 //! Building and running a system, for the tests that do.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use images::{Image, Manifest, Options};
 use soc::symbols::Symbols;
 use soc::{Config, End, Machine, Mode};

@@ -1,0 +1,150 @@
+//! Entry, the one `ecall`, counters, IPC buffers.
+
+use core::arch::{asm, global_asm};
+use core::panic::PanicInfo;
+use core::ptr;
+
+use crate::boot_info::BootInfo;
+use crate::machine;
+
+// The kernel promises a0 and zeros; the OR of the others shows whether they are.
+global_asm!(
+    r#"
+    .section .text.entry, "ax"
+    .globl _start
+_start:
+    or      ra, ra, sp
+    or      ra, ra, gp
+    or      ra, ra, tp
+    or      ra, ra, t0
+    or      ra, ra, t1
+    or      ra, ra, t2
+    or      ra, ra, s0
+    or      ra, ra, s1
+    or      ra, ra, a1
+    or      ra, ra, a2
+    or      ra, ra, a3
+    or      ra, ra, a4
+    or      ra, ra, a5
+    or      ra, ra, a6
+    or      ra, ra, a7
+    or      ra, ra, s2
+    or      ra, ra, s3
+    or      ra, ra, s4
+    or      ra, ra, s5
+    or      ra, ra, s6
+    or      ra, ra, s7
+    or      ra, ra, s8
+    or      ra, ra, s9
+    or      ra, ra, s10
+    or      ra, ra, s11
+    or      ra, ra, t3
+    or      ra, ra, t4
+    or      ra, ra, t5
+    or      ra, ra, t6
+    mv      a1, ra
+    la      sp, root_stack_end
+    call    {enter}
+
+    .bss
+    .balign 16
+    .space  65536
+root_stack_end:
+"#,
+    enter = sym enter,
+);
+
+extern "C" fn enter(info: *const BootInfo, others: u64) -> ! {
+    // SAFETY: the kernel starts the root task with the address of its BootInfo page in a0; nobody writes the page any more.
+    crate::run(unsafe { &*info }, others)
+}
+
+#[panic_handler]
+fn panic(info: &PanicInfo) -> ! {
+    machine::print(format_args!("sel4-conformance: {info}\n"));
+    syscall(DEBUG_HALT, [0; 6]);
+    loop {}
+}
+
+/// Numbers of system calls (libsel4, `sel4/syscall.h`).
+pub const CALL: i64 = -1;
+pub const SEND: i64 = -3;
+pub const NB_SEND: i64 = -4;
+pub const RECV: i64 = -5;
+pub const REPLY: i64 = -6;
+pub const NB_RECV: i64 = -8;
+pub const DEBUG_PUT_CHAR: i64 = -9;
+pub const DEBUG_HALT: i64 = -11;
+pub const DEBUG_CAP_IDENTIFY: i64 = -12;
+
+/// A system call: a0 to a5 before and after.
+pub fn syscall(number: i64, registers: [u64; 6]) -> [u64; 6] {
+    let [mut a0, mut a1, mut a2, mut a3, mut a4, mut a5] = registers;
+    // SAFETY: the kernel keeps every register but these six and writes no memory of this thread but its IPC buffer, which is only
+    // reached through volatile accesses.
+    unsafe {
+        asm!(
+            "ecall",
+            in("a7") number,
+            inlateout("a0") a0,
+            inlateout("a1") a1,
+            inlateout("a2") a2,
+            inlateout("a3") a3,
+            inlateout("a4") a4,
+            inlateout("a5") a5,
+            options(nostack),
+        );
+    }
+    [a0, a1, a2, a3, a4, a5]
+}
+
+/// The `cycle` and the `time` counter.
+pub fn counters() -> [u64; 2] {
+    let (cycle, time);
+    // SAFETY: reads two counters.
+    unsafe { asm!("rdcycle {}", "rdtime {}", out(reg) cycle, out(reg) time, options(nomem, nostack)) };
+    [cycle, time]
+}
+
+/// Word of an IPC buffer where message words begin.
+pub const MESSAGE: usize = 1;
+/// Word where capabilities to send, or badges received, begin.
+pub const CAPS: usize = 122;
+/// Word with the CNode to receive capabilities into; index and depth follow.
+pub const RECEIVE_CNODE: usize = 125;
+
+/// An IPC buffer of this image.
+#[derive(Clone, Copy)]
+pub struct Buffer(*mut u64);
+
+impl Buffer {
+    /// # Safety
+    /// 1 KiB of memory lies at `address`, for buffers only, as long as the program runs.
+    pub const unsafe fn at(address: *mut u64) -> Self {
+        Self(address)
+    }
+
+    /// Its first byte.
+    pub fn address(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Reads a word.
+    pub fn get(self, index: usize) -> u64 {
+        assert!(index < 128);
+        // SAFETY: inside the buffer.
+        unsafe { ptr::read_volatile(self.0.add(index)) }
+    }
+
+    /// Writes a word.
+    pub fn set(self, index: usize, word: u64) {
+        assert!(index < 128);
+        // SAFETY: inside the buffer.
+        unsafe { ptr::write_volatile(self.0.add(index), word) }
+    }
+
+    /// Says where received capabilities go.
+    pub fn receive_into(self, cnode: u64, index: u64, depth: u64) {
+        [cnode, index, depth].into_iter().zip(RECEIVE_CNODE..).for_each(|(word, at)| self.set(at, word));
+    }
+}

@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+
+pub mod number;
+pub mod row;
+pub mod table;
+
+pub use number::Invocation;
+pub use row::{Answer, Outcome, Row, System};
