@@ -127,6 +127,7 @@ impl ArenaMemory {
 pub struct Arena {
     memory: ArenaMemory,
     block: usize,
+    blocks: usize,
     free: Rc<RefCell<Vec<usize>>>,
 }
 
@@ -142,12 +143,17 @@ impl Arena {
         let count = if block == 0 { 0 } else { blocks };
         let first = index * blocks * block;
         let free = (0..count).rev().map(|number| first + number * block).collect();
-        Self { memory, block, free: Rc::new(RefCell::new(free)) }
+        Self { memory, block, blocks: count, free: Rc::new(RefCell::new(free)) }
     }
 
     /// Bytes of a buffer: the arena divided by the number of buffers, in whole cache lines.
     pub fn block_bytes(&self) -> usize {
         self.block
+    }
+
+    /// Buffers that are out.
+    pub fn lent(&self) -> usize {
+        self.blocks - self.free.borrow().len()
     }
 
     /// Lends a buffer, or `None` if all are out.

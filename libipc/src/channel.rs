@@ -1,17 +1,36 @@
 //! A channel: memory that two programs share, and the two ends made from it.
 //!
 //! ```text
-//!  0x000  client header   magic, version, entries, arena bytes     each end writes its own header when it starts
-//!  0x040  server header                                            and checks the peer's at the first packet
+//!  0x000  client header   magic, version, entries, arena bytes,    each end writes its own header when it starts
+//!  0x040  server header   generation, opened                       and checks the peer's at the first packet
 //!  0x080  client doze word                                         one line each: written by its owner,
 //!  0x0C0  server doze word                                         claimed by the peer
 //!  0x100  requests taken                                           written by the server, read once per lap
-//!  0x140  zero
+//!  0x140  room wanted                                             written by the client, read after one-way messages
+//!  0x180  zero
 //!  0x200  request ring    entries * 64 bytes                       client -> server
 //!         reply ring      entries * 64 bytes                       server -> client
 //! ```
 //!
 //! Zeroed memory is a channel that nobody has started; so the ends need no handshake and may start in any order.
+//!
+//! # Generations
+//!
+//! An end that is closed, or whose program died, may open again: the channel's *generation* goes up by one, and everything of the
+//! generations before is void. An end that finds its own header written is a restarted one.
+//!
+//! ```text
+//!    client                                                  server
+//!    Open(g) ── peer closed ─> Closed                        Closed ── or its program starts again ─> Waiting(g+1)
+//!    reconnect: generation = g+1, signal ──────────────────> client's generation >= own: Waiting(g+1)
+//!    Asking(g+1) <────────────────────────────────────────── generation = g+1, signal
+//!    both equal: the rings are nobody's
+//!    zeroes them, opened = g+1, signal ────────────────────> client's opened == own: Open(g+1)
+//!    server's opened == own: Open(g+1) <──────────────────── opened = g+1, signal
+//! ```
+//!
+//! While an end is not open its doze word says Closed; so a peer that looks late does not take the new end for the old one. Zeroed
+//! memory is generation 0, clean: the first start needs none of this.
 //!
 //! What the peer writes is never believed: capacity, indices, laps and the table of calls in flight are private to each end,
 //! and every field taken from the memory is checked where it is read. A peer can only make its own channel useless.
@@ -28,7 +47,7 @@ use core::cell::Cell;
 /// "WAKELINE", the first word of a header that was written.
 const MAGIC: u64 = u64::from_le_bytes(*b"WAKELINE");
 /// Version of the layout on this page.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Bytes before the request ring.
 pub const CONTROL_BYTES: usize = 0x200;
 
@@ -44,6 +63,9 @@ struct Header {
     version: AtomicU64,
     entries: AtomicU64,
     arena: AtomicU64,
+    generation: AtomicU64,
+    /// The last generation that this end has opened; the client has zeroed the rings before.
+    opened: AtomicU64,
 }
 
 impl Header {
@@ -53,14 +75,21 @@ impl Header {
             version: AtomicU64::new(0),
             entries: AtomicU64::new(0),
             arena: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
         }
     }
 
-    fn write(&self, entries: u64, arena: u64) {
+    /// Writes the header of an end that starts; gives its generation.
+    fn write(&self, entries: u64, arena: u64) -> u64 {
+        let restarted = self.magic.load(Ordering::Relaxed) == MAGIC;
+        let generation = self.generation.load(Ordering::Relaxed).wrapping_add(restarted.into());
+        self.generation.store(generation, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
         self.entries.store(entries, Ordering::Relaxed);
         self.arena.store(arena, Ordering::Relaxed);
         self.magic.store(MAGIC, Ordering::Release);
+        generation
     }
 
     fn check(&self, entries: u64, arena: u64) -> Result<(), PeerMisbehaviour> {
@@ -89,6 +118,25 @@ impl Taken {
     }
 }
 
+/// Whether the client waits for room in the request ring. One-way messages get no reply whose bell would tell it.
+#[repr(C, align(64))]
+pub(crate) struct RoomWanted(AtomicU64);
+
+impl RoomWanted {
+    /// The client's announcement. Follow it with [`full_fence`] and a look at [`Taken`].
+    pub(crate) fn set(&self, wanted: bool) {
+        self.0.store(wanted.into(), Ordering::Relaxed);
+    }
+
+    /// The server's look, after [`Taken::publish`] and [`full_fence`].
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// Offset of the doze word of the client and of the server: what a supervisor marks [`Doze::Closed`] for a program that died.
+pub const DOZE_OFFSETS: [usize; 2] = [0x80, 0xC0];
+
 /// The lines before the rings.
 #[repr(C)]
 struct Control {
@@ -97,7 +145,8 @@ struct Control {
     client_doze: DozeWord,
     server_doze: DozeWord,
     taken: Taken,
-    _zero: [Header; 3],
+    wanted: RoomWanted,
+    _zero: [Header; 2],
 }
 
 #[cfg(not(loom))] // loom's atomics are handles
@@ -105,9 +154,13 @@ const _: () = {
     use core::mem::offset_of;
     assert!(size_of::<Control>() == CONTROL_BYTES);
     assert!(offset_of!(Control, server_header) == 0x40);
-    assert!(offset_of!(Control, client_doze) == 0x80);
-    assert!(offset_of!(Control, server_doze) == 0xC0);
+    assert!(size_of::<Header>() == 0x40);
+    assert!(offset_of!(Control, client_doze) == DOZE_OFFSETS[0]);
+    assert!(offset_of!(Control, server_doze) == DOZE_OFFSETS[1]);
     assert!(offset_of!(Control, taken) == 0x100);
+    assert!(offset_of!(Control, wanted) == 0x140);
+    assert!(offset_of!(Header, version) == 8 && offset_of!(Header, entries) == 16 && offset_of!(Header, arena) == 24);
+    assert!(offset_of!(Header, generation) == 32 && offset_of!(Header, opened) == 40);
 };
 
 impl Control {
@@ -118,6 +171,7 @@ impl Control {
             client_doze: DozeWord::new(),
             server_doze: DozeWord::new(),
             taken: Taken(AtomicU64::new(0)),
+            wanted: RoomWanted(AtomicU64::new(0)),
             _zero: core::array::from_fn(|_| Header::new()),
         }
     }
@@ -243,14 +297,22 @@ pub(crate) struct End<R> {
     pub(crate) output: Producer,
     pub(crate) input: Consumer,
     pub(crate) taken: &'static Taken,
+    pub(crate) wanted: &'static RoomWanted,
+    memory: Memory,
     own: &'static DozeWord,
     peer: &'static DozeWord,
+    own_header: &'static Header,
     peer_header: &'static Header,
-    arena_size: u64,
     ring: R,
     published: Cell<u64>,
     bells: Cell<Bells>,
-    closed: Cell<bool>,
+    generation: Cell<u64>,
+    /// Generation + 1 while open, 0 while not: what a request is stamped with, so that an answer of an older generation is known.
+    open_as: Cell<u64>,
+    /// The first generation that may be opened: the one after the last that was.
+    first_free: Cell<u64>,
+    /// The last generation for which this end, a client's, has zeroed the rings.
+    zeroed: Cell<u64>,
 }
 
 /// Which end.
@@ -283,20 +345,33 @@ impl<R: Ring> End<R> {
                 &control.client_header,
             ),
         };
-        header.write(memory.capacity(), memory.arena.size() as u64);
-        Self {
+        let generation = header.write(memory.capacity(), memory.arena.size() as u64);
+        let end = Self {
             output: Producer::new(output),
             input: Consumer::new(input),
             taken: &control.taken,
+            wanted: &control.wanted,
+            memory: *memory,
             own,
             peer,
+            own_header: header,
             peer_header,
-            arena_size: memory.arena.size() as u64,
             ring,
             published: Cell::new(0),
             bells: Cell::new(Bells::default()),
-            closed: Cell::new(false),
+            generation: Cell::new(generation),
+            open_as: Cell::new(0),
+            first_free: Cell::new(generation),
+            zeroed: Cell::new(0),
+        };
+        if generation == 0 {
+            end.open();
+        } else {
+            // A peer that waits for us to come back.
+            end.own.doze(Doze::Closed);
+            end.ring.signal();
         }
+        end
     }
 
     /// What arrived next, not yet taken; checks the peer's header before the very first.
@@ -311,7 +386,7 @@ impl<R: Ring> End<R> {
 
     #[cold]
     fn check_header(&self) -> Result<(), PeerMisbehaviour> {
-        self.peer_header.check(self.output.capacity(), self.arena_size)
+        self.peer_header.check(self.output.capacity(), self.memory.arena.size() as u64)
     }
 
     /// Tells the peer of everything pushed since the last call, if it dozes. Returns false if the peer has closed.
@@ -349,7 +424,7 @@ impl<R: Ring> End<R> {
     /// Announces a doze; the caller then makes a full fence and looks again.
     #[inline] // one store
     pub(crate) fn doze(&self, doze: Doze) {
-        if !self.closed.get() {
+        if !self.is_closed() {
             self.own.doze(doze);
         }
     }
@@ -357,7 +432,7 @@ impl<R: Ring> End<R> {
     /// Whether there is a packet to take or the peer has closed: the second look before a doze.
     #[inline] // polled
     pub(crate) fn is_ready(&self) -> bool {
-        !self.closed.get() && (self.input.is_ready() || self.peer_closed())
+        !self.is_closed() && (self.input.is_ready() || self.peer_closed())
     }
 
     #[inline] // one load
@@ -365,19 +440,125 @@ impl<R: Ring> End<R> {
         self.peer.state() == Doze::Closed
     }
 
-    /// Whether [`End::close`] was called.
+    /// Whether the end is not open.
     #[inline] // one load
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.get()
+        self.open_as.get() == 0
+    }
+
+    /// What names this opening of the end: 0 while it is not open, another number for each generation.
+    #[inline] // one load
+    pub(crate) fn opening(&self) -> u64 {
+        self.open_as.get()
+    }
+
+    /// The server has taken requests that get no reply: tells the client if it waits for their room.
+    #[cold]
+    pub(crate) fn offer_room(&self) {
+        full_fence(); // `taken` before, `wanted` after; the client: `wanted` before, `taken` after
+        if self.wanted.get() {
+            self.ring_bell();
+        }
     }
 
     /// Says that this end is gone, and wakes the peer to see it. The first call counts.
     #[cold]
     pub(crate) fn close(&self) {
-        if !self.closed.replace(true) {
+        if self.open_as.replace(0) != 0 {
             self.own.doze(Doze::Closed);
             self.ring_bell();
         }
+    }
+
+    fn open(&self) {
+        let generation = self.generation.get();
+        self.first_free.set(generation.wrapping_add(1));
+        self.open_as.set(generation.wrapping_add(1));
+        self.own.doze(Doze::Running);
+    }
+
+    /// The generation that the peer is at, and the last that it has opened.
+    fn peer_generations(&self) -> (u64, u64) {
+        let at = self.peer_header.generation.load(Ordering::Acquire);
+        // Acquire: what the peer did to the rings before it opened them comes before.
+        (at, self.peer_header.opened.load(Ordering::Acquire))
+    }
+
+    /// The server's half of opening again. Returns whether it is open now.
+    #[cold]
+    pub(crate) fn accept_again(&self) -> bool {
+        let (asked, opened) = self.peer_generations();
+        if asked > self.generation.get() {
+            self.restart(asked);
+            self.ring.signal();
+        }
+        let own = self.generation.get();
+        if asked != own || opened != own || own < self.first_free.get() {
+            return false;
+        }
+        self.open();
+        self.own_header.opened.store(own, Ordering::Release);
+        self.ring.signal();
+        true
+    }
+
+    /// Whether [`End::accept_again`] would do something.
+    #[cold]
+    pub(crate) fn could_accept(&self) -> bool {
+        let ((asked, opened), own) = (self.peer_generations(), self.generation.get());
+        asked > own || (asked == own && opened == own && own >= self.first_free.get())
+    }
+
+    /// The client's half of opening again: to be called until it returns true.
+    #[cold]
+    pub(crate) fn connect_again(&self) -> bool {
+        if !self.is_closed() {
+            return true;
+        }
+        let (answered, opened) = self.peer_generations();
+        let wanted = self.first_free.get().max(answered);
+        if self.generation.get() != wanted {
+            self.own.doze(Doze::Closed);
+            self.restart(wanted);
+            self.ring.signal();
+        }
+        if answered != wanted {
+            return false;
+        }
+        if self.zeroed.get() != wanted {
+            // The server is at this generation and touches no ring before it finds it opened.
+            self.memory.requests.iter().chain(self.memory.replies).for_each(Entry::clear);
+            self.taken.publish(0);
+            self.wanted.set(false);
+            self.zeroed.set(wanted);
+            self.own.doze(Doze::Running);
+            // Release: all of the above comes before.
+            self.own_header.opened.store(wanted, Ordering::Release);
+            self.ring.signal();
+        }
+        if opened != wanted {
+            return false;
+        }
+        self.open();
+        true
+    }
+
+    /// Whether [`End::connect_again`], once called, would do something.
+    #[cold]
+    pub(crate) fn could_connect(&self) -> bool {
+        let ((answered, opened), own) = (self.peer_generations(), self.generation.get());
+        answered > own
+            || (answered == own && own >= self.first_free.get() && (self.zeroed.get() != own || opened == own))
+    }
+
+    /// Moves to `generation`, whose rings have not been used.
+    fn restart(&self, generation: u64) {
+        self.generation.set(generation);
+        self.output.restart();
+        self.input.restart();
+        self.published.set(0);
+        // Release: nothing of the generation before is done to the rings after it.
+        self.own_header.generation.store(generation, Ordering::Release);
     }
 
     pub(crate) fn bells(&self) -> Bells {

@@ -10,6 +10,8 @@
 //! the rest only if `mark` is the one it expects. So a message is one line, and nobody polls an index. On Rocket's broadcast
 //! hub a line that is dirty in the other hart costs more than all the instructions of a call; a second line would double that.
 //!
+//! Kinds 0, 1, 4, 5, 9 and 10 travel from client to server, the others back.
+//!
 //! The mark names the lap of the ring: it is the index of the first entry of the next lap, low 32 bits. So zeroed memory is a
 //! ring nobody has written, and mark and position come from an index in two instructions each.
 //! Every field is atomic: a peer that writes at the wrong moment gives wrong values, never undefined behaviour.
@@ -33,6 +35,20 @@ pub enum Kind {
     Reply = 2,
     /// The server gave the call with this cookie up.
     Dropped = 3,
+    /// A call, and the next entry is one too, to be executed only if this one succeeds.
+    Linked = 4,
+    /// A call with many completions: any number of `More`, then one of the kinds that end a call.
+    Multishot = 5,
+    /// A completion of a multishot call that is not its last.
+    More = 6,
+    /// A reply that says the call failed: what is linked behind it does not run.
+    Refused = 7,
+    /// The call was not executed: one that it was linked to failed, or it was cancelled before its turn.
+    Cancelled = 8,
+    /// From the client: nobody waits for the call with this cookie any more.
+    Cancel = 9,
+    /// From the client: the multishot call with this cookie may send `words[0]` more completions.
+    Grant = 10,
 }
 
 /// The content of an entry.
@@ -92,6 +108,11 @@ impl Entry {
     #[inline] // polled
     pub fn is_ready(&self, mark: u32, entries: u32) -> bool {
         (self.head.load(Ordering::Relaxed) >> MARK_SHIFT) as u32 != mark.wrapping_sub(entries)
+    }
+
+    /// As nobody has written it. Only while neither end of the ring is in use.
+    pub fn clear(&self) {
+        self.head.store(0, Ordering::Relaxed);
     }
 
     /// What arrived, if the entry has `mark`, in a ring of `entries`.

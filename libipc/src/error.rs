@@ -21,6 +21,10 @@ pub enum PeerMisbehaviour {
     Credit,
     /// A buffer outside the arena.
     Buffer,
+    /// A chain of linked calls that does not end, or holds something that is not a call.
+    Chain,
+    /// More completions of a multishot call than were granted, or a grant beyond the ring.
+    Window,
 }
 
 impl fmt::Display for PeerMisbehaviour {
@@ -33,6 +37,8 @@ impl fmt::Display for PeerMisbehaviour {
             Self::Cookie => "reply to no call in flight",
             Self::Credit => "more requests in flight than ring entries",
             Self::Buffer => "buffer outside the arena",
+            Self::Chain => "chain of linked calls that is none",
+            Self::Window => "more completions than were granted",
         })
     }
 }
@@ -46,7 +52,11 @@ pub enum CallError {
     Full,
     /// The server dropped the request without a reply.
     Dropped,
-    /// The server closed the channel, before or after it saw the request.
+    /// Not executed: a call that this one was linked to failed, or it was cancelled before its turn.
+    Cancelled,
+    /// Its deadline came first. The server was told; what it does nevertheless reaches nobody.
+    Deadline,
+    /// The server closed the channel or died, before or after it saw the request.
     Closed,
     /// The server broke the protocol; the channel is closed.
     Peer(PeerMisbehaviour),
@@ -57,6 +67,8 @@ impl fmt::Display for CallError {
         match self {
             Self::Full => f.write_str("too many calls in flight"),
             Self::Dropped => f.write_str("the server dropped the request"),
+            Self::Cancelled => f.write_str("the call was cancelled before its turn"),
+            Self::Deadline => f.write_str("no reply before the deadline"),
             Self::Closed => f.write_str("the server closed the channel"),
             Self::Peer(misbehaviour) => misbehaviour.fmt(f),
         }
@@ -65,25 +77,37 @@ impl fmt::Display for CallError {
 
 impl core::error::Error for CallError {}
 
-/// Why a one-way message was not sent.
+/// Why something was not sent; here it is back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SendError {
-    /// The ring is full; here is the message back.
-    Full(Message),
+pub enum SendError<T = Message> {
+    /// There is no credit: as much is in flight as the ring has entries. [`crate::Client::credit`] waits for one.
+    Full(T),
     /// The channel is closed.
-    Closed(Message),
+    Closed(T),
+    /// The channel goes over an endpoint, which has no such calls.
+    Unsupported(T),
 }
 
-impl fmt::Display for SendError {
+impl<T> SendError<T> {
+    /// What was not sent.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Full(inner) | Self::Closed(inner) | Self::Unsupported(inner) => inner,
+        }
+    }
+}
+
+impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full(_) => "the request ring is full",
+            Self::Full(_) => "too much is in flight",
             Self::Closed(_) => "the channel is closed",
+            Self::Unsupported(_) => "an endpoint cannot carry it",
         })
     }
 }
 
-impl core::error::Error for SendError {}
+impl<T: fmt::Debug> core::error::Error for SendError<T> {}
 
 /// Why a channel cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

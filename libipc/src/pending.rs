@@ -35,6 +35,8 @@ enum State {
     Abandoned,
     Answered,
     Failed,
+    /// Taken without a call: a credit kept for completions of a multishot call.
+    Reserved,
 }
 
 /// One call and its reply, in one cache line.
@@ -88,6 +90,14 @@ impl Pending {
         slot.cookie.set(cookie);
         slot.state.set(State::InFlight);
         Some((number, cookie))
+    }
+
+    /// Takes a slot without a call; [`Pending::release`] gives it back.
+    #[cold]
+    pub(crate) fn reserve(&self) -> Option<u16> {
+        let (number, _) = self.begin()?;
+        self.slots[usize::from(number)].state.set(State::Reserved);
+        Some(number)
     }
 
     /// Ends the call that `reply` answers.
@@ -173,7 +183,7 @@ impl Pending {
                     self.waiters[number].wake();
                 }
                 State::Abandoned => self.release(number as u16),
-                State::Free | State::Answered | State::Failed => (),
+                State::Free | State::Answered | State::Failed | State::Reserved => (),
             }
         }
     }
@@ -192,26 +202,76 @@ impl Pending {
                 self.release(number);
                 Some(Err(slot.error.get()))
             }
-            State::InFlight | State::Abandoned | State::Free => {
+            State::InFlight | State::Abandoned | State::Free | State::Reserved => {
                 self.waiters[usize::from(number)].register(waker);
                 None
             }
         }
     }
 
-    /// The future of the call in slot `number` is gone before its result was taken.
+    /// The future of the call in slot `number` is gone before its result was taken. Gives the cookie of the call if the server still
+    /// owes its end.
     #[cold]
-    pub(crate) fn abandon(&self, number: u16) {
+    pub(crate) fn abandon(&self, number: u16) -> Option<u64> {
         let slot = &self.slots[usize::from(number)];
         if slot.state.get() == State::InFlight {
             slot.state.set(State::Abandoned);
+            Some(slot.cookie.get())
         } else {
             self.release(number);
+            None
         }
     }
 
+    /// Whether the server still owes the end of the call with this cookie.
+    #[cold]
+    pub(crate) fn is_owed(&self, cookie: u64) -> bool {
+        self.find(cookie).is_ok_and(|(_, slot)| matches!(slot.state.get(), State::InFlight | State::Abandoned))
+    }
+
+    /// Wakes who waits for the call with this cookie, which goes on. False if nobody does: it was abandoned.
+    ///
+    /// # Errors
+    /// If no call with this cookie is in flight.
+    #[cold]
+    pub(crate) fn nudge(&self, cookie: u64) -> Result<bool, PeerMisbehaviour> {
+        let (number, slot) = self.find(cookie)?;
+        match slot.state.get() {
+            State::InFlight => self.waiters[number].wake(),
+            State::Abandoned => return Ok(false),
+            State::Free | State::Answered | State::Failed | State::Reserved => return Err(PeerMisbehaviour::Cookie),
+        }
+        Ok(true)
+    }
+
+    /// Calls of `count` more that could begin now.
+    #[cold]
+    pub(crate) fn free(&self, count: usize) -> usize {
+        let next = |number: &u16| self.slots.get(usize::from(*number)).map(|slot| slot.next_free.get());
+        core::iter::successors(Some(self.first_free.get()), next)
+            .take(count + 1)
+            .filter(|number| *number != NONE)
+            .count()
+            .min(count)
+    }
+
+    /// Slots that are not free.
+    pub(crate) fn used(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.state.get() != State::Free).count()
+    }
+
+    /// Calls `visit` with the cookie of each call that somebody waits for, and the waker.
+    pub(crate) fn waits(&self, visit: &mut dyn FnMut(u64, &Waker)) {
+        for (slot, waiter) in self.slots.iter().zip(&self.waiters) {
+            if slot.state.get() == State::InFlight {
+                waiter.show(&mut |waker| visit(slot.cookie.get(), waker));
+            }
+        }
+    }
+
+    /// Gives a slot back. The server must not owe anything for it.
     #[inline] // hot path
-    fn release(&self, number: u16) {
+    pub(crate) fn release(&self, number: u16) {
         let slot = &self.slots[usize::from(number)];
         slot.state.set(State::Free);
         slot.next_free.set(self.first_free.get());

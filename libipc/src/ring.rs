@@ -34,12 +34,22 @@ impl Position {
 
     #[inline] // two instructions
     fn mark(&self) -> u32 {
-        ((self.next.get() | self.mask()) as u32).wrapping_add(1)
+        self.mark_of(self.next.get())
+    }
+
+    #[inline] // two instructions
+    fn mark_of(&self, index: u64) -> u32 {
+        ((index | self.mask()) as u32).wrapping_add(1)
     }
 
     #[inline] // three instructions
     fn entry(&self) -> &'static Entry {
-        &self.entries[(self.next.get() & self.mask()) as usize]
+        self.entry_of(self.next.get())
+    }
+
+    #[inline] // three instructions
+    fn entry_of(&self, index: u64) -> &'static Entry {
+        &self.entries[(index & self.mask()) as usize]
     }
 
     #[inline] // two instructions
@@ -80,6 +90,24 @@ impl Producer {
     }
 }
 
+impl Producer {
+    /// Writes entries that belong together, the last one first: a consumer that sees the first sees them all. The caller holds a
+    /// credit for each.
+    pub fn push_together(&self, packets: &[Packet]) {
+        let first = self.0.next.get();
+        for (offset, packet) in packets.iter().enumerate().rev() {
+            let index = first + offset as u64;
+            self.0.entry_of(index).store(self.0.mark_of(index), packet);
+        }
+        self.0.next.set(first + packets.len() as u64);
+    }
+
+    /// Starts over with a ring that nobody has written.
+    pub(crate) fn restart(&self) {
+        self.0.next.set(0);
+    }
+}
+
 /// The end that reads.
 pub struct Consumer(Position);
 
@@ -117,5 +145,23 @@ impl Consumer {
     #[inline] // two instructions
     pub fn advance(&self) {
         self.0.advance();
+    }
+
+    /// As [`Consumer::is_ready`], of the entry `index`, which is not more than a lap ahead.
+    pub(crate) fn is_ready_at(&self, index: u64) -> bool {
+        self.0.entry_of(index).is_ready(self.0.mark_of(index), self.0.entries.len() as u32)
+    }
+
+    /// As [`Consumer::peek`], of the entry `index`, which is not more than a lap ahead.
+    ///
+    /// # Errors
+    /// As [`Consumer::peek`].
+    pub(crate) fn peek_at(&self, index: u64) -> Result<Option<Arrival<'static>>, PeerMisbehaviour> {
+        self.0.entry_of(index).load(self.0.mark_of(index), self.0.entries.len() as u32)
+    }
+
+    /// Starts over with a ring that nobody has written.
+    pub(crate) fn restart(&self) {
+        self.0.next.set(0);
     }
 }

@@ -3,34 +3,66 @@
 //! [`Server::recv`] gives the next [`Request`], from whichever channel and transport it came; [`Request::reply`] answers it, now
 //! or later, in any order. A request that is dropped unanswered is answered as dropped: every call ends exactly once.
 //!
-//! Channels are served round robin, one request each. Several tasks may wait in `recv`: each request wakes one of them.
+//! # Turns
+//!
+//! Channels are served by deficit round robin (Shreedhar and Varghese, 1995). When its turn comes a channel's deficit grows by its weight;
+//! each request costs 1, and more if the work said so ([`Request::charge`]); the turn ends when the deficit is used up or no request is
+//! there, and what is not used is not kept. So between clients that always ask, work is divided by weight, whatever else they send.
+//! A channel with as many requests in flight as its limit is passed over until one is answered.
+//!
+//! # Waking
+//!
+//! Several tasks may wait in `recv`. A round wakes one: mostly that one takes all there is. If at the next round nobody had found the
+//! rings empty, the tasks woken were not enough, because they wait for something else in between: then twice as many are woken.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 
 use crate::arena::{ArenaMemory, Loan};
 use crate::bell::{Doze, Ring};
+use crate::cancel::Cancellations;
+use crate::chain::Chains;
 use crate::channel::{Bells, End, Memory, NativePeer, Role};
 use crate::entry::{Arrival, Kind, Packet};
-use crate::error::PeerMisbehaviour;
-use crate::executor::Link;
+use crate::error::{PeerMisbehaviour, SendError};
+use crate::executor::{Link, Wait};
+use crate::grant::Grants;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
+use crate::request::Request;
 use crate::waiter::Waiting;
 
+/// What is done with a client that broke the protocol, besides closing its channel: channel and how.
+pub type Report = fn(usize, PeerMisbehaviour);
+
 /// The server end of one channel.
-struct Channel<R> {
+pub(crate) struct Channel<R> {
+    index: usize,
     /// Absent for a channel over the endpoint.
     end: Option<End<R>>,
     arena: ArenaMemory,
     /// Calls taken and not answered.
     in_flight: Cell<u64>,
+    /// As many calls may be in flight.
+    limit: Cell<u64>,
+    /// What is left of the channel's turn; negative after requests that cost more.
+    deficit: Cell<i64>,
+    weight: Cell<u32>,
+    /// Entries before this one have been looked at for what is for the server itself.
+    ahead: Cell<u64>,
+    /// Something was taken that gets no reply, since the last round.
+    unanswered: Cell<bool>,
     misbehaviour: Cell<Option<PeerMisbehaviour>>,
+    report: Cell<Option<Report>>,
+    chains: Chains,
+    cancellations: Cancellations,
+    grants: Grants,
 }
 
 /// The server ends of all channels of a program.
@@ -39,30 +71,62 @@ struct Channel<R> {
 pub struct Server<R: Ring = NativePeer> {
     /// Boxed one by one: a channel is found by a load instead of a multiplication.
     channels: Box<[Box<Channel<R>>]>,
-    mailbox: Option<Rc<Mailbox>>,
+    pub(crate) mailbox: Option<Rc<Mailbox>>,
+    /// Linked calls whose turn has come.
+    linked: RefCell<VecDeque<(usize, Packet)>>,
+    /// There is something to take besides rings: a mailbox, a linked call.
+    beside: Cell<bool>,
     turn: Cell<usize>,
     /// Requests that may still be handed out in this round.
     budget: Cell<u32>,
     waiting: Waiting,
+    /// How many tasks a round wakes.
+    wakes: Cell<u32>,
+    /// Somebody found nothing to take since the last round.
+    found_empty: Cell<bool>,
     requests: Cell<u64>,
+}
+
+/// What a server holds for its clients at the moment: all zero when nothing is in flight. For tests of leaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Holdings {
+    /// Calls taken and not answered.
+    pub in_flight: u64,
+    /// Chains of linked calls that have not ended.
+    pub chains: usize,
+    /// Multishot calls.
+    pub multishot: usize,
+    /// Tasks that wait for a cancellation.
+    pub cancel_waiters: usize,
 }
 
 /// Requests handed out in one round of the executor: then other tasks run, and what was answered is published.
 const BUDGET: u32 = 64;
+/// Deepest debt of a channel, in turns: so long it is passed over after a request that cost much.
+const MOST_DEBT: i64 = 64;
 
 impl<R: Ring> Channel<R> {
-    fn over_rings(memory: &Memory, ring: R) -> Self {
+    fn new(index: usize, end: Option<End<R>>, arena: ArenaMemory) -> Self {
         Self {
-            end: Some(End::new(memory, Role::Server, ring)),
-            arena: memory.arena(),
+            index,
+            limit: Cell::new(end.as_ref().map_or(u64::MAX, |end| end.output.capacity())),
+            end,
+            arena,
             in_flight: Cell::new(0),
+            deficit: Cell::new(0),
+            weight: Cell::new(1),
+            ahead: Cell::new(0),
+            unanswered: Cell::new(false),
             misbehaviour: Cell::new(None),
+            report: Cell::new(None),
+            chains: Chains::default(),
+            cancellations: Cancellations::default(),
+            grants: Grants::default(),
         }
     }
 
-    #[cfg(any(target_os = "none", test))]
-    fn over_endpoint(arena: ArenaMemory) -> Self {
-        Self { end: None, arena, in_flight: Cell::new(0), misbehaviour: Cell::new(None) }
+    fn over_rings(index: usize, memory: &Memory, ring: R) -> Self {
+        Self::new(index, Some(End::new(memory, Role::Server, ring)), memory.arena())
     }
 
     /// The next request: its kind, cookie and message.
@@ -72,86 +136,313 @@ impl<R: Ring> Channel<R> {
         if end.is_closed() {
             return None;
         }
-        match end.peek() {
-            Ok(None) => None,
-            Ok(Some(arrival)) => match self.admit(&arrival, end.output.capacity()) {
-                Ok(kind) => {
-                    let packet = Packet { kind, cookie: arrival.cookie(), message: arrival.message() };
+        loop {
+            match end.peek() {
+                Ok(None) => return None,
+                Ok(Some(arrival)) if arrival.is(Kind::Call) && self.in_flight.get() < self.limit.get() => {
+                    self.in_flight.set(self.in_flight.get() + 1);
+                    let packet = Packet { kind: Kind::Call, cookie: arrival.cookie(), message: arrival.message() };
                     end.input.advance();
                     // After the entry was read, before the answer: see `Taken`.
                     end.taken.publish(end.input.taken());
-                    Some(packet)
+                    return Some(packet);
                 }
-                Err(misbehaviour) => self.fail(end, misbehaviour),
-            },
-            Err(misbehaviour) => self.fail(end, misbehaviour),
+                Ok(Some(arrival)) => match self.take_unusual(end, &arrival) {
+                    Ok(Taken::Request(packet)) => return Some(packet),
+                    Ok(Taken::Later) => return None,
+                    Ok(Taken::Control) => {}
+                    Err(misbehaviour) => {
+                        self.fail(end, misbehaviour);
+                        return None;
+                    }
+                },
+                Err(misbehaviour) => {
+                    self.fail(end, misbehaviour);
+                    return None;
+                }
+            }
         }
     }
 
-    #[inline] // hot path
-    fn admit(&self, arrival: &Arrival<'_>, entries: u64) -> Result<Kind, PeerMisbehaviour> {
-        if arrival.is(Kind::Call) {
-            let in_flight = self.in_flight.get();
-            if in_flight == entries {
+    /// Whatever is not a plain call within the limit.
+    #[cold]
+    fn take_unusual(&self, end: &End<R>, arrival: &Arrival<'_>) -> Result<Taken, PeerMisbehaviour> {
+        let (cookie, message, entries) = (arrival.cookie(), arrival.message(), end.output.capacity());
+        let taken = if arrival.is(Kind::OneWay) {
+            Taken::Request(Packet { kind: Kind::OneWay, cookie, message })
+        } else if end.input.taken() < self.ahead.get() && is_control(arrival) || self.control(end, arrival)? {
+            // Done just now, or when it was looked at ahead.
+            Taken::Control
+        } else if let Some(kind) =
+            [Kind::Call, Kind::Linked, Kind::Multishot].into_iter().find(|kind| arrival.is(*kind))
+        {
+            if self.in_flight.get() >= entries {
                 return Err(PeerMisbehaviour::Credit);
             }
-            self.in_flight.set(in_flight + 1);
-            Ok(Kind::Call)
-        } else if arrival.is(Kind::OneWay) {
-            Ok(Kind::OneWay)
+            if self.in_flight.get() >= self.limit.get() {
+                return Ok(Taken::Later);
+            }
+            self.in_flight.set(self.in_flight.get() + 1);
+            match kind {
+                Kind::Linked => {
+                    end.input.advance();
+                    let rest = self.take_rest(end)?;
+                    self.chains.begin(cookie, rest);
+                    end.taken.publish(end.input.taken());
+                    return Ok(Taken::Request(Packet { kind, cookie, message }));
+                }
+                Kind::Multishot => self.grants.begin(cookie),
+                _ => {}
+            }
+            Taken::Request(Packet { kind, cookie, message })
         } else {
-            Err(arrival.fault())
+            return Err(arrival.fault());
+        };
+        self.unanswered.set(true);
+        end.input.advance();
+        end.taken.publish(end.input.taken());
+        Ok(taken)
+    }
+
+    /// The calls linked behind one that was taken. They count as in flight, but not for the limit.
+    fn take_rest(&self, end: &End<R>) -> Result<VecDeque<Packet>, PeerMisbehaviour> {
+        let mut rest = VecDeque::new();
+        loop {
+            let arrival = end.peek()?.ok_or(PeerMisbehaviour::Chain)?;
+            let linked = arrival.is(Kind::Linked);
+            if !linked && !arrival.is(Kind::Call) {
+                return Err(PeerMisbehaviour::Chain);
+            }
+            if self.in_flight.get() >= end.output.capacity() {
+                return Err(PeerMisbehaviour::Credit);
+            }
+            self.in_flight.set(self.in_flight.get() + 1);
+            let kind = if linked { Kind::Linked } else { Kind::Call };
+            rest.push_back(Packet { kind, cookie: arrival.cookie(), message: arrival.message() });
+            end.input.advance();
+            if !linked {
+                return Ok(rest);
+            }
         }
     }
 
     #[cold]
-    fn fail(&self, end: &End<R>, misbehaviour: PeerMisbehaviour) -> Option<Packet> {
+    fn fail(&self, end: &End<R>, misbehaviour: PeerMisbehaviour) {
         self.misbehaviour.set(Some(misbehaviour));
-        end.close();
-        None
+        self.close(end);
+        if let Some(report) = self.report.get() {
+            report(self.index, misbehaviour);
+        }
     }
 
-    /// Whether there is a request to take. A client that has closed is let go here.
-    fn look(&self) -> bool {
+    /// Lets the client go, and everything that was held for it.
+    #[cold]
+    fn close(&self, end: &End<R>) {
+        end.close();
+        self.in_flight.set(0);
+        self.deficit.set(0);
+        self.chains.clear();
+        self.cancellations.note_all();
+        self.grants.close();
+    }
+
+    /// Whether there is a request to take, for a task that waits if `wanted`. A client that has closed is let go here, and one that
+    /// comes back is let in.
+    fn look(&self, wanted: bool) -> bool {
         let Some(end) = &self.end else {
             return false;
         };
-        if end.is_closed() {
+        if end.is_closed() && !self.admit_again(end) {
             return false;
         }
         // The state first: what the client pushed before it closed is then seen.
         let closed = end.peer_closed();
         let ready = end.input.is_ready();
-        if closed && !ready {
-            end.close();
+        let takes = wanted && self.in_flight.get() < self.limit.get();
+        if ready && !takes {
+            self.look_ahead(end);
         }
-        ready
+        if closed {
+            // What it has asked before is still served, but it waits for nothing any more.
+            self.cancellations.note_all();
+            if !ready {
+                self.close(end);
+            }
+        }
+        ready && takes
     }
 
-    #[inline(always)] // as `Request::reply`
-    fn answer(&self, kind: Kind, cookie: u64, message: Message) {
-        if let Some(end) = &self.end {
-            self.in_flight.set(self.in_flight.get() - 1);
-            if !end.is_closed() {
-                end.output.push(&Packet { kind, cookie, message });
+    /// Does what is for the server itself among what nobody takes at the moment: a cancellation or a grant may be what the tasks
+    /// that could take it wait for.
+    #[cold]
+    fn look_ahead(&self, end: &End<R>) {
+        while let Some(index) = self.next_control(end) {
+            let done = match end.input.peek_at(index) {
+                // Done already, and now the next: it only holds room.
+                Ok(Some(arrival)) if index < self.ahead.get() => Ok(is_control(&arrival)),
+                Ok(Some(arrival)) => self.control(end, &arrival),
+                Ok(None) => return,
+                Err(misbehaviour) => Err(misbehaviour),
+            };
+            self.ahead.set(self.ahead.get().max(index + 1));
+            match done {
+                Ok(true) if index == end.input.taken() => {
+                    end.input.advance();
+                    end.taken.publish(end.input.taken());
+                    self.unanswered.set(true);
+                }
+                Ok(_) => {}
+                Err(misbehaviour) => return self.fail(end, misbehaviour),
             }
         }
     }
+
+    /// The entry that [`Channel::look_ahead`] has to look at, if there is one: the first it has not seen, or the next to be taken if that is
+    /// done.
+    fn next_control(&self, end: &End<R>) -> Option<u64> {
+        let (taken, ahead) = (end.input.taken(), self.ahead.get());
+        let done = || matches!(end.input.peek_at(taken), Ok(Some(arrival)) if is_control(&arrival));
+        if taken < ahead && done() {
+            return Some(taken);
+        }
+        let first = ahead.max(taken);
+        end.input.is_ready_at(first).then_some(first)
+    }
+
+    /// Does what the entry asks of the server itself. False if it is not such an entry.
+    fn control(&self, end: &End<R>, arrival: &Arrival<'_>) -> Result<bool, PeerMisbehaviour> {
+        let entries = end.output.capacity();
+        if arrival.is(Kind::Cancel) {
+            self.cancellations.note(arrival.cookie(), entries as usize)?;
+            for cookie in self.chains.cut(arrival.cookie()) {
+                self.answer(end.opening(), Kind::Cancelled, cookie, Message::default());
+            }
+        } else if arrival.is(Kind::Grant) {
+            let [more] = *arrival.message().payload() else { return Err(PeerMisbehaviour::Length) };
+            self.grants.add(arrival.cookie(), more, entries)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    #[cold]
+    fn admit_again(&self, end: &End<R>) -> bool {
+        // A client that broke the protocol stays out.
+        let open = self.misbehaviour.get().is_none() && end.accept_again();
+        if open {
+            self.ahead.set(0);
+            self.cancellations.clear();
+            self.grants.clear();
+        }
+        open
+    }
+
+    /// Whether there is something to do: the look before a doze. A request that no task waits for, and one beyond the limit, is
+    /// nothing to do.
+    #[inline] // polled
+    fn is_ready(&self, wanted: bool) -> bool {
+        let Some(end) = &self.end else {
+            return false;
+        };
+        if end.is_closed() {
+            return self.misbehaviour.get().is_none() && end.could_accept();
+        }
+        if end.input.is_ready() {
+            let takes = wanted && self.in_flight.get() < self.limit.get();
+            return takes || self.next_control(end).is_some();
+        }
+        end.peer_closed()
+    }
+
+    #[inline(always)] // as `Request::reply`
+    pub(crate) fn answer(&self, opening: u64, kind: Kind, cookie: u64, message: Message) {
+        if let Some(end) = &self.end
+            && end.opening() == opening
+        {
+            self.in_flight.set(self.in_flight.get() - 1);
+            end.output.push(&Packet { kind, cookie, message });
+        }
+    }
+
+    #[cold]
+    pub(crate) fn more(&self, opening: u64, cookie: u64, message: Message) -> Result<(), SendError> {
+        let Some(end) = self.end.as_ref().filter(|end| end.opening() == opening) else {
+            return Err(SendError::Closed(message));
+        };
+        if !self.grants.take(cookie) {
+            return Err(SendError::Full(message));
+        }
+        end.output.push(&Packet { kind: Kind::More, cookie, message });
+        Ok(())
+    }
+
+    fn is_open_as(&self, opening: u64) -> bool {
+        self.end.as_ref().is_none_or(|end| end.opening() == opening)
+    }
+
+    pub(crate) fn poll_window(&self, opening: u64, cookie: u64, waker: &Waker) -> bool {
+        !self.is_open_as(opening) || self.grants.poll(cookie, waker)
+    }
+
+    pub(crate) fn end_multishot(&self, cookie: u64) {
+        self.grants.end(cookie);
+    }
+
+    pub(crate) fn is_cancelled(&self, opening: u64, cookie: u64) -> bool {
+        !self.is_open_as(opening) || self.cancellations.contains(cookie)
+    }
+
+    pub(crate) fn add_cancel_waiter(&self, cookie: u64, waker: &Waker) {
+        self.cancellations.add(cookie, waker);
+    }
+
+    pub(crate) fn remove_cancel_waiter(&self, cookie: u64) {
+        self.cancellations.remove(cookie);
+    }
+
+    pub(crate) fn loan(&self, offset: u64, size: u64) -> Result<Loan, PeerMisbehaviour> {
+        Loan::new(self.arena, offset, size)
+    }
+
+    pub(crate) fn charge(&self, extra: u32) {
+        let most = MOST_DEBT * i64::from(self.weight.get());
+        self.deficit.set((self.deficit.get() - i64::from(extra)).max(-most));
+    }
+}
+
+/// Whether the entry is for the server itself.
+fn is_control(arrival: &Arrival<'_>) -> bool {
+    arrival.is(Kind::Cancel) || arrival.is(Kind::Grant)
+}
+
+/// What an entry that is not a plain call was.
+enum Taken {
+    Request(Packet),
+    /// One for the server itself.
+    Control,
+    /// A call beyond the channel's limit: it stays in the ring.
+    Later,
 }
 
 impl<R: Ring> Server<R> {
     /// The server ends of channels over rings; each `R` reaches the client of its channel.
     pub fn new(channels: impl IntoIterator<Item = (Memory, R)>) -> Self {
-        Self::over(channels.into_iter().map(|(memory, ring)| Channel::over_rings(&memory, ring)).collect(), None)
+        let channel = |(index, (memory, ring))| Channel::over_rings(index, &memory, ring);
+        Self::over(channels.into_iter().enumerate().map(channel).collect(), None)
     }
 
     fn over(channels: Vec<Channel<R>>, mailbox: Option<Rc<Mailbox>>) -> Self {
         Self {
             channels: channels.into_iter().map(Box::new).collect(),
+            beside: Cell::new(mailbox.is_some()),
             mailbox,
+            linked: RefCell::default(),
             turn: Cell::new(0),
             budget: Cell::new(BUDGET),
             waiting: Waiting::new(),
+            wakes: Cell::new(1),
+            found_empty: Cell::new(true),
             requests: Cell::new(0),
         }
     }
@@ -164,6 +455,31 @@ impl<R: Ring> Server<R> {
     /// Number of channels; requests name theirs by index, in the order of [`Server::new`] or of the manifest.
     pub fn channels(&self) -> usize {
         self.channels.len()
+    }
+
+    /// Gives the channel `weight` times the share of one with weight 1, which is what channels start with.
+    ///
+    /// # Panics
+    /// If there is no such channel, or the weight is 0.
+    pub fn set_weight(&self, channel: usize, weight: u32) {
+        assert!(weight > 0, "a channel without weight is never served");
+        self.channels[channel].weight.set(weight);
+    }
+
+    /// Takes no more calls of the channel while `calls` of it are not answered: the client's credits with this server. At most the
+    /// ring's entries, which is what channels start with.
+    ///
+    /// # Panics
+    /// If there is no such channel, or the limit is 0.
+    pub fn set_limit(&self, channel: usize, calls: u64) {
+        assert!(calls > 0, "a channel without credits is never served");
+        let channel = &self.channels[channel];
+        channel.limit.set(channel.end.as_ref().map_or(calls, |end| calls.min(end.output.capacity())));
+    }
+
+    /// From now on `report` is called with each client that breaks the protocol, after its channel was closed.
+    pub fn report_to(&self, report: Report) {
+        self.channels.iter().for_each(|channel| channel.report.set(Some(report)));
     }
 
     /// Whether the channel is closed, by the client or because it broke the protocol.
@@ -182,9 +498,27 @@ impl<R: Ring> Server<R> {
         self.channels[channel].misbehaviour.get()
     }
 
+    /// Forgives the client of this channel: it may connect again.
+    ///
+    /// # Panics
+    /// If there is no such channel.
+    pub fn forgive(&self, channel: usize) {
+        self.channels[channel].misbehaviour.set(None);
+    }
+
     /// Requests taken so far.
     pub fn requests(&self) -> u64 {
         self.requests.get()
+    }
+
+    /// What is held for clients at the moment.
+    pub fn holdings(&self) -> Holdings {
+        self.channels.iter().fold(Holdings::default(), |sum, channel| Holdings {
+            in_flight: sum.in_flight + channel.in_flight.get(),
+            chains: sum.chains + channel.chains.len(),
+            multishot: sum.multishot + channel.grants.len(),
+            cancel_waiters: sum.cancel_waiters + channel.cancellations.len(),
+        })
     }
 
     /// How clients were reached so far, all channels together.
@@ -201,65 +535,142 @@ impl<R: Ring> Server<R> {
 
     /// Closes every channel: clients see their calls end as closed.
     pub fn close(&self) {
-        self.channels.iter().filter_map(|channel| channel.end.as_ref()).for_each(End::close);
+        for channel in &self.channels {
+            if let Some(end) = &channel.end {
+                channel.close(end);
+            }
+        }
     }
 
     /// The next request, if there is one.
     #[inline(always)] // as `Receive::poll`
     fn take(&self) -> Option<Request<'_, R>> {
-        if let Some(arrived) = self.mailbox.as_ref().and_then(|mailbox| mailbox.take()) {
-            return Some(self.request(
-                arrived.channel,
-                Packet { kind: Kind::Call, cookie: arrived.ticket, message: arrived.message },
-            ));
+        if self.beside.get()
+            && let Some(request) = self.take_beside()
+        {
+            return Some(request);
         }
         let mut index = self.turn.get();
-        for _ in 0..self.channels.len() {
-            let packet = self.channels[index].take();
-            let next = if index + 1 == self.channels.len() { 0 } else { index + 1 };
-            if let Some(packet) = packet {
-                self.turn.set(next);
-                return Some(self.request(index, packet));
+        let mut in_debt = true;
+        // A second time round only for channels whose turns were too short: each time they get longer.
+        while core::mem::take(&mut in_debt) {
+            for _ in 0..self.channels.len() {
+                let channel = &self.channels[index];
+                let next = if index + 1 == self.channels.len() { 0 } else { index + 1 };
+                let mut deficit = channel.deficit.get();
+                if deficit <= 0 {
+                    deficit += i64::from(channel.weight.get());
+                }
+                if deficit > 0 {
+                    if let Some(packet) = channel.take() {
+                        channel.deficit.set(deficit - 1);
+                        self.turn.set(if deficit == 1 { next } else { index });
+                        return Some(self.request(index, packet));
+                    }
+                    channel.deficit.set(0);
+                } else {
+                    channel.deficit.set(deficit);
+                    in_debt |= channel.is_ready(true);
+                }
+                index = next;
             }
-            index = next;
         }
+        self.found_empty.set(true);
         None
+    }
+
+    /// A request that does not come from a ring.
+    fn take_beside(&self) -> Option<Request<'_, R>> {
+        if let Some(mailbox) = &self.mailbox {
+            let arrived = mailbox.take()?;
+            let packet = Packet { kind: Kind::Call, cookie: arrived.ticket, message: arrived.message };
+            return Some(self.request(arrived.channel, packet));
+        }
+        let mut linked = self.linked.borrow_mut();
+        let (index, packet) = linked.pop_front()?;
+        self.beside.set(!linked.is_empty());
+        self.channels[index].charge(1);
+        Some(self.request(index, packet))
     }
 
     #[inline] // hot path
     fn request(&self, index: usize, packet: Packet) -> Request<'_, R> {
         self.requests.set(self.requests.get() + 1);
+        let channel = &*self.channels[index];
         Request {
             server: self,
-            channel: &self.channels[index],
+            channel,
             index,
             cookie: packet.cookie,
-            wants_reply: packet.kind == Kind::Call,
+            kind: packet.kind,
+            opening: channel.end.as_ref().map_or(0, End::opening),
             message: packet.message,
+        }
+    }
+
+    /// The linked call with `cookie` was answered: what is behind it comes next, or ends with it.
+    #[cold]
+    pub(crate) fn end_link(&self, index: usize, opening: u64, cookie: u64, succeeded: bool) {
+        let channel = &self.channels[index];
+        if !channel.is_open_as(opening) {
+            return;
+        }
+        if succeeded {
+            if let Some(next) = channel.chains.next(cookie) {
+                self.linked.borrow_mut().push_back((index, next));
+                self.beside.set(true);
+                self.waiting.wake_one();
+            }
+            return;
+        }
+        for cookie in channel.chains.break_at(cookie) {
+            channel.answer(opening, Kind::Cancelled, cookie, Message::default());
         }
     }
 
     /// Whether any channel has a request.
     fn look(&self) -> bool {
-        let mailbox = self.mailbox.as_ref().is_some_and(|mailbox| mailbox.is_ready());
         // Every channel is looked at: closed ones are let go on the way.
-        self.channels.iter().fold(mailbox, |any, channel| channel.look() || any)
+        let wanted = self.waiting.len() > 0;
+        self.channels.iter().fold(self.has_beside(), |any, channel| channel.look(wanted) || any)
+    }
+
+    fn has_beside(&self) -> bool {
+        self.beside.get() && self.mailbox.as_ref().is_none_or(|mailbox| mailbox.is_ready())
+    }
+
+    /// How many tasks to wake for what was found.
+    fn wakes(&self) -> u32 {
+        let wakes = self.wakes.get();
+        // With the budget used up, nobody could have found the rings empty.
+        let next = match (self.found_empty.replace(false), self.budget.get()) {
+            (true, _) => (wakes / 2).max(1),
+            (false, 0) => wakes,
+            (false, _) => (wakes * 2).min(BUDGET),
+        };
+        self.wakes.set(next);
+        next
     }
 }
 
 impl<R: Ring> Link for Server<R> {
     fn poll(&self, _: u64) -> bool {
-        self.budget.set(BUDGET);
         let found = self.look();
         if found {
-            self.waiting.wake_one();
+            (0..self.wakes()).for_each(|_| self.waiting.wake_one());
         }
+        self.budget.set(BUDGET);
         found
     }
 
     fn publish(&self) {
-        for end in self.channels.iter().filter_map(|channel| channel.end.as_ref()) {
-            end.publish();
+        for channel in &self.channels {
+            if let Some(end) = &channel.end {
+                end.publish();
+                if channel.unanswered.replace(false) {
+                    end.offer_room();
+                }
+            }
         }
     }
 
@@ -270,8 +681,18 @@ impl<R: Ring> Link for Server<R> {
     }
 
     fn is_ready(&self) -> bool {
-        self.mailbox.as_ref().is_some_and(|mailbox| mailbox.is_ready())
-            || self.channels.iter().any(|channel| channel.end.as_ref().is_some_and(End::is_ready))
+        let wanted = self.waiting.len() > 0;
+        (wanted || self.mailbox.is_some()) && self.has_beside()
+            || self.channels.iter().any(|channel| channel.is_ready(wanted))
+    }
+
+    fn waits(&self, visit: &mut dyn FnMut(Wait, &Waker)) {
+        self.waiting.show(&mut |waker| visit(Wait::Request, waker));
+        for channel in &self.channels {
+            let index = channel.index;
+            channel.cancellations.show(&mut |waker| visit(Wait::Cancellation { channel: index }, waker));
+            channel.grants.show(&mut |waker| visit(Wait::Window { channel: index }, waker));
+        }
     }
 }
 
@@ -298,64 +719,6 @@ impl<'s, R: Ring> Future for Receive<'s, R> {
     }
 }
 
-/// A request to be answered.
-pub struct Request<'s, R: Ring = NativePeer> {
-    server: &'s Server<R>,
-    channel: &'s Channel<R>,
-    index: usize,
-    cookie: u64,
-    wants_reply: bool,
-    message: Message,
-}
-
-impl<R: Ring> Request<'_, R> {
-    /// Which channel it came from: who asks.
-    #[inline] // one load
-    pub fn channel(&self) -> usize {
-        self.index
-    }
-
-    /// What is asked. Nothing in it is checked but its length.
-    #[inline] // one address
-    pub fn message(&self) -> &Message {
-        &self.message
-    }
-
-    /// The client's buffer of `size` bytes at `offset` of its arena.
-    ///
-    /// # Errors
-    /// If it is not inside the arena.
-    pub fn loan(&self, offset: u64, size: u64) -> Result<Loan, PeerMisbehaviour> {
-        Loan::new(self.channel.arena, offset, size)
-    }
-
-    /// Answers the request. To a one-way message this does nothing.
-    #[inline(always)] // hot path: the message is built in the ring
-    pub fn reply(mut self, message: Message) {
-        if core::mem::take(&mut self.wants_reply) {
-            self.answer(Kind::Reply, message);
-        }
-    }
-
-    /// Delivers what answers the request; `kind` is Reply or Dropped.
-    #[inline(always)] // as `reply`
-    fn answer(&self, kind: Kind, message: Message) {
-        match &self.server.mailbox {
-            Some(mailbox) => mailbox.answer(self.cookie, (kind == Kind::Reply).then_some(message)),
-            None => self.channel.answer(kind, self.cookie, message),
-        }
-    }
-}
-
-impl<R: Ring> Drop for Request<'_, R> {
-    #[inline] // hot path: a branch when it was answered
-    fn drop(&mut self) {
-        if self.wants_reply {
-            self.answer(Kind::Dropped, Message::default());
-        }
-    }
-}
-
 #[cfg(target_os = "none")]
 impl Server {
     /// The server ends of all channels that this program serves. Over an endpoint they share the mailbox of `port`.
@@ -371,11 +734,11 @@ impl Server {
         for channel in env.channels().filter(|channel| channel.role == EnvRole::Server) {
             channels.push(match channel.transport {
                 Transport::Async { peer, .. } => {
-                    Channel::over_rings(&Memory::from_env(&channel)?, Peer::new(env, peer))
+                    Channel::over_rings(channels.len(), &Memory::from_env(&channel)?, Peer::new(env, peer))
                 }
                 Transport::Sync { .. } => {
                     badges.push(channel.index as u64 + 1);
-                    Channel::over_endpoint(ArenaMemory::from_env(&channel)?)
+                    Channel::new(channels.len(), None, ArenaMemory::from_env(&channel)?)
                 }
             });
         }
@@ -395,7 +758,7 @@ impl Server {
 impl Server {
     /// A server of `channels` channels over an endpoint, whose requests come through `mailbox`.
     pub(crate) fn over_mailbox(channels: usize, mailbox: Rc<Mailbox>) -> Self {
-        let channel = |_| Channel::over_endpoint(ArenaMemory::leak(0));
+        let channel = |index| Channel::new(index, None, ArenaMemory::leak(0));
         Self::over((0..channels).map(channel).collect(), Some(mailbox))
     }
 }

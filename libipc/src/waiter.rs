@@ -50,6 +50,17 @@ impl Waiter {
     fn replace(&self, waker: &Waker) {
         self.0.set(Some(waker.clone()));
     }
+
+    /// Shows the waker that was registered last, called since or not.
+    #[cold]
+    pub(crate) fn show(&self, visit: &mut dyn FnMut(&Waker)) {
+        if let Some(waker) = self.0.take() {
+            visit(&waker);
+            if let Some(newer) = self.0.replace(Some(waker)) {
+                self.0.set(Some(newer));
+            }
+        }
+    }
 }
 
 /// Any number of tasks that wait for the same thing, to be woken one at a time. The first has a place of its own: mostly there
@@ -95,6 +106,20 @@ impl Waiting {
         } else {
             self.wake_other();
         }
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.first_waits.get()) + self.others.borrow().len()
+    }
+
+    /// Shows everybody who waits.
+    #[cold]
+    pub(crate) fn show(&self, visit: &mut dyn FnMut(&Waker)) {
+        if self.first_waits.get() {
+            self.first.show(visit);
+        }
+        self.others.borrow().iter().for_each(visit);
     }
 
     #[cold]

@@ -10,7 +10,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use crate::bell::Doze;
-use crate::executor::Link;
+use crate::executor::{Link, Wait};
 
 /// The bits of a doorbell.
 #[derive(Default)]
@@ -54,6 +54,10 @@ impl Link for Events {
 
     fn is_ready(&self) -> bool {
         false
+    }
+
+    fn waits(&self, visit: &mut dyn FnMut(Wait, &Waker)) {
+        self.waiting.borrow().iter().for_each(|(bit, waker)| visit(Wait::Event { bit: *bit }, waker));
     }
 }
 

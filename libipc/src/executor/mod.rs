@@ -23,12 +23,14 @@ pub mod events;
 pub mod idle;
 mod pool;
 mod ready;
+pub mod timer;
 
 use alloc::boxed::Box;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::future::Future;
+use core::task::Waker;
 
 use crate::bell::Doze;
 use crate::port::{Patience, Port};
@@ -38,6 +40,7 @@ use pool::Pool;
 pub use events::Events;
 #[cfg(all(test, not(loom)))]
 pub(crate) use ready::ReadySet;
+pub use timer::{Clock, Timers};
 
 /// What an executor looks after besides its tasks: a client, a server, the events of devices.
 pub trait Link {
@@ -53,6 +56,45 @@ pub trait Link {
 
     /// Whether [`Link::poll`] would find something.
     fn is_ready(&self) -> bool;
+
+    /// Calls `visit` for everybody who waits here, with what for: the raw material of an await tree.
+    fn waits(&self, _visit: &mut dyn FnMut(Wait, &Waker)) {}
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// The reply to a call.
+    Reply {
+        /// The call.
+        cookie: u64,
+    },
+    /// A credit for a call.
+    Credit,
+    /// A server to come back.
+    Server,
+    /// A request.
+    Request,
+    /// The end of a request's wish to be answered.
+    Cancellation {
+        /// The channel of the request.
+        channel: usize,
+    },
+    /// Leave to send another completion.
+    Window {
+        /// The channel of the request.
+        channel: usize,
+    },
+    /// A time.
+    Time {
+        /// Ticks of the clock.
+        at: u64,
+    },
+    /// A bit of the doorbell, such as a device's interrupt.
+    Event {
+        /// Its number.
+        bit: u32,
+    },
 }
 
 /// The pool is full; here is the task back.
