@@ -20,7 +20,7 @@ use crate::config::{Config, Mode};
 use crate::debug::{Debug, Debugger, Halt, Off, Stop};
 use crate::device::{Device, Exit};
 use crate::devices::virtio::{EmptySlot, VirtioMmio};
-use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
+use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, gem::Gem, rtc::Rtc, uart::Uart};
 use crate::disk::Disk;
 use crate::elf::{self, Executable, Segment};
 use crate::error::SocError;
@@ -108,6 +108,7 @@ impl Machine {
         }
         match config.net.nic {
             Nic::Axi => drop(bus.attach(board::AXI_NIC, &lines, Path::Axi, Box::new(AxiNic::new(network.link)))),
+            Nic::Gem => drop(bus.attach(board::GEM, &[board::GEM_IRQ], Path::Axi, Box::new(Gem::new(network.link)))),
             Nic::Virtio => virtio[board::VIRTIO_NET_SLOT] = Box::new(VirtioMmio::network(network.link)),
         }
         for (slot, device) in virtio.into_iter().enumerate() {
