@@ -18,6 +18,10 @@ pub const SENDER_TABLE_REGISTER: u64 = 0x103;
 /// Label: SenderTable, MR0 = index.
 pub const SENDER_TABLE_UNREGISTER: u64 = 0x104;
 
+/// System call: signals a notification, then receives. a0 = endpoint or notification to receive from (as Recv), a6 = notification
+/// to signal.
+pub const SIGNAL_RECV: isize = -0x100;
+
 /// `DebugCapIdentify` of a SenderTable.
 pub const CAP_ID_SENDER_TABLE: u64 = 22;
 /// The capability behind an entry of a SenderTable; never in a user-visible slot.

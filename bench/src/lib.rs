@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 pub mod boot;
-pub mod calibrate;
 mod capture;
 pub mod error;
 pub mod figure;

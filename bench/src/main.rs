@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench::error::Error;
 use bench::tour::{self, Options, Output};
-use bench::{calibrate, ipc, kernel, socket};
+use bench::{ipc, kernel, socket};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
@@ -46,12 +45,6 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// The timing model beside Rocket RTL; writes target/results/calibrate.json.
-    Calibrate {
-        /// Print the records as JSON instead of tables.
-        #[arg(long)]
-        json: bool,
-    },
     /// Sockets; writes target/results/net.json.
     Net {
         /// How the server program reaches the network server.
@@ -86,10 +79,9 @@ struct Common {
 }
 
 impl Command {
-    fn run(self) -> Result<(), Error> {
+    fn options(self) -> Options {
         let options = |name, common: &Common| Options { quick: common.quick, ..Options::new(name, output(common)) };
-        let options = match self {
-            Self::Calibrate { json } => return calibrate::run(if json { Output::Json } else { Output::Tables }),
+        match self {
             Self::Tour { pcap, common } => Options {
                 ipc: Some(ipc::Sweep::new(common.quick)),
                 socket: Some(socket::Sweep::new(common.quick)),
@@ -112,8 +104,7 @@ impl Command {
                 let sweep = socket::Sweep { transports: transport, harts, connections, requests, ..default };
                 Options { socket: Some(sweep), pcap, ..options("net", &common) }
             }
-        };
-        tour::run(&options)
+        }
     }
 }
 
@@ -126,7 +117,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    match cli.command.run() {
+    match tour::run(&cli.command.options()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -35,7 +35,7 @@ impl Figures {
 }
 
 /// The cells of one line.
-pub(crate) fn cells(line: &str) -> Vec<String> {
+fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut quoted = false;
     for character in line.chars() {

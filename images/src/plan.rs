@@ -94,8 +94,9 @@ pub struct ProgramPlan {
     pub dma: Option<(Range, Range)>,
     /// Radix of its CNode.
     pub cnode_bits: u32,
-    /// A channel reaches its doorbell, so user interrupts are of use.
-    pub doorbell: bool,
+    /// User interrupts are of use: an asynchronous channel reaches its doorbell, from another hart, or devices reach it too. A
+    /// thread of its own hart never runs while it does, so for that alone nobody needs to switch user-interrupt registers.
+    pub user_interrupts: bool,
 }
 
 /// One device of a program.
@@ -139,6 +140,8 @@ pub struct EndPlan {
     pub program: String,
     /// Slot of the peer's doorbell or endpoint.
     pub peer: u64,
+    /// Hart of the peer.
+    pub peer_hart: usize,
     /// Bit of the own doorbell that the peer rings.
     pub vector: u32,
     /// Address of the rings.
@@ -200,7 +203,7 @@ impl Plan {
             .channel
             .iter()
             .enumerate()
-            .map(|(index, (name, channel))| plan_channel(index, name, channel, &mut cursors))
+            .map(|(index, (name, channel))| plan_channel(system, index, (name, channel), &mut cursors))
             .collect();
         let programs =
             system.program.keys().map(|name| plan_program(system, name, &mut cursors)).collect::<Result<_, _>>()?;
@@ -229,20 +232,27 @@ impl Plan {
     }
 }
 
-fn plan_channel(index: usize, name: &str, channel: &Channel, cursors: &mut BTreeMap<&str, Cursor>) -> ChannelPlan {
+fn plan_channel(
+    system: &System,
+    index: usize,
+    (name, channel): (&str, &Channel),
+    cursors: &mut BTreeMap<&str, Cursor>,
+) -> ChannelPlan {
     let is_async = channel.transport == Transport::Async;
     let ring = if is_async { (RING_CONTROL + 2 * channel.entries * RING_ENTRY).next_multiple_of(PAGE) } else { 0 };
-    let mut end = |program: &str, peer_slot: Option<u64>| {
+    let mut end = |program: &str, peer: &str, peer_slot: Option<u64>| {
         // The checks have established that both programs exist.
         let cursor = cursors.get_mut(program).expect("a checked channel names known programs");
+        let peer_hart = system.program[peer].hart;
         let peer = peer_slot.unwrap_or_else(|| cursor.slots(1).start);
         let vector = cursor.vector;
         cursor.vector += u32::from(is_async);
-        EndPlan { program: program.into(), peer, vector, ring: cursor.area(ring), arena: cursor.area(channel.arena.0) }
+        let (ring, arena) = (cursor.area(ring), cursor.area(channel.arena.0));
+        EndPlan { program: program.into(), peer, peer_hart, vector, ring, arena }
     };
-    let client = end(&channel.client, None);
+    let client = end(&channel.client, &channel.server, None);
     // A server of a synchronous channel receives on its own endpoint, slot 6, whoever calls.
-    let server = end(&channel.server, (!is_async).then_some(6));
+    let server = end(&channel.server, &channel.client, (!is_async).then_some(6));
     ChannelPlan {
         name: name.into(),
         index,
@@ -289,6 +299,12 @@ fn plan_program(
     let serves = check::serves_sync(system, name);
     let reply_slots = cursor.slots(program.reply_slots.unwrap_or(if serves { REPLY_SLOTS } else { 0 }));
     let threads = program.threads as u64;
+    let mut rung_by =
+        system.channel.values().filter(|channel| channel.transport == Transport::Async).filter_map(|channel| {
+            let pair = [(&channel.client, &channel.server), (&channel.server, &channel.client)];
+            pair.into_iter().find(|(own, _)| *own == name).map(|(_, peer)| system.program[peer].hart)
+        });
+    let user_interrupts = rung_by.any(|hart| hart != program.hart || !program.devices.is_empty());
     Ok(ProgramPlan {
         name: name.into(),
         target: (program.package.clone(), program.bin.clone()),
@@ -309,7 +325,7 @@ fn plan_program(
         devices,
         dma,
         cnode_bits: cursor.slot.next_power_of_two().ilog2().max(5),
-        doorbell: cursor.vector > 0,
+        user_interrupts,
     })
 }
 
@@ -362,6 +378,19 @@ mod tests {
         let plan = plan(THREE);
         let ends: Vec<_> = plan.channels.iter().map(|channel| (channel.client.vector, channel.server.vector)).collect();
         assert_eq!(ends, [(0, 0), (0, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn user_interrupts_are_for_other_harts_and_devices() {
+        let of = |text: &str| plan(text).programs.iter().map(|program| program.user_interrupts).collect::<Vec<_>>();
+        assert_eq!(of(THREE), [false, false, true]);
+        assert_eq!(
+            of(&THREE
+                .replacen("priority = 10", "priority = 10\nhart = 1", 1)
+                .replace("[program.a]", "[machine]\nharts = 2\n[program.a]")),
+            [true, false, true]
+        );
+        assert_eq!(of(&THREE.replace("devices", "#")), [false, false, false]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
         .flag("main", plan.main)
         .flag("on-fault-continue", plan.on_fault == OnFault::Continue)
         .flag("serves", plan.serves)
-        .flag("doorbell", plan.doorbell)
+        .flag("doorbell", plan.user_interrupts)
         .with("entry", program.entry)
         .with("environment", range(plan.environment))
         .with("ipc-buffers", range(plan.ipc_buffers))
@@ -102,6 +102,7 @@ pub fn environment(plan: &Plan, program: &ProgramPlan) -> Vec<u8> {
             .with("entries", channel.entries as u32)
             .with("vector", end.vector)
             .with("peer", end.peer as u32)
+            .with("peer-hart", end.peer_hart as u32)
             .with("ring", range(Range { start: end.ring, size: channel.ring }))
             .with("arena", range(Range { start: end.arena, size: channel.arena }))
     });
@@ -249,10 +250,11 @@ mod tests {
         assert_eq!((calls.index, calls.role, calls.arena.size), (0, Role::Client, 8 << 10));
         let EnvTransport::Sync { endpoint } = calls.transport else { panic!("{calls:?}") };
         assert_eq!(endpoint.cptr(), CPtr(17));
-        let EnvTransport::Async { vector, peer, entries, ring } = env.channel("rings").unwrap().transport else {
+        let EnvTransport::Async { vector, peer, peer_hart, entries, ring } = env.channel("rings").unwrap().transport
+        else {
             panic!()
         };
-        assert_eq!((vector, peer.cptr(), entries), (0, CPtr(18), 64));
+        assert_eq!((vector, peer.cptr(), peer_hart, entries), (0, CPtr(18), 0, 64));
         assert_eq!(ring.size, 0x200 + 2 * 64 * 64 + 0xE00);
     }
 

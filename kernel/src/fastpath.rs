@@ -34,7 +34,7 @@ fn is_short_fp(k: &Kernel, thread: Ref<Tcb>, info: u64) -> bool {
 
 /// `cspace::lookup_slot` without the reasons.
 #[inline(always)]
-fn lookup_fp(k: &Kernel, root: Cap, cptr: u64) -> Option<Cap> {
+pub(crate) fn lookup_fp(k: &Kernel, root: Cap, cptr: u64) -> Option<Cap> {
     let mut node = root;
     let mut left = 64u32;
     while node.is(Kind::CNode) {
@@ -58,7 +58,7 @@ fn lookup_fp(k: &Kernel, root: Cap, cptr: u64) -> Option<Cap> {
 
 /// Where `thread` runs: root table and ASID, if it can run there.
 #[inline(always)]
-fn space_fp(k: &Kernel, thread: Ref<Tcb>) -> Option<(Paddr, u16)> {
+pub(crate) fn space_fp(k: &Kernel, thread: Ref<Tcb>) -> Option<(Paddr, u16)> {
     let cap = k.get(thread).cap(Slot::VSpace);
     let table = cap.mapped_table()?;
     let asid = cap.mapped_asid();
@@ -67,7 +67,7 @@ fn space_fp(k: &Kernel, thread: Ref<Tcb>) -> Option<(Paddr, u16)> {
 
 /// Whether `to` would be chosen if `from` stops and nobody else is woken: on this core, and nobody ready is better.
 #[inline(always)]
-fn follows_fp(k: &Kernel, from: Ref<Tcb>, to: Ref<Tcb>) -> bool {
+pub(crate) fn follows_fp(k: &Kernel, from: Ref<Tcb>, to: Ref<Tcb>) -> bool {
     let (from, to) = (k.get(from), k.get(to));
     usize::from(to.core) == k.core && (to.priority >= from.priority || k.is_best(to.priority))
 }

@@ -7,6 +7,7 @@ pub mod boot;
 pub mod cspace;
 pub mod fastpath;
 pub mod fpu;
+pub mod handoff;
 pub mod mem;
 pub mod object;
 pub mod sched;

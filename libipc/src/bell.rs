@@ -124,4 +124,9 @@ pub trait Ring {
     fn interrupt(&self);
     /// Reaches a peer that waits in the kernel (it is Blocked).
     fn signal(&self);
+    /// As [`Ring::signal`], at the latest when the executor of this thread next parks or flushes its port: a peer that shares the
+    /// hart cannot run before that anyway, and is then switched to directly ([`crate::port::Port::park`]).
+    fn signal_at_park(&self) {
+        self.signal();
+    }
 }

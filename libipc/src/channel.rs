@@ -397,11 +397,12 @@ impl<R: Ring> End<R> {
 
     fn publish_batch(&self) -> bool {
         self.published.set(self.output.pushed());
-        self.ring_bell()
+        self.ring_bell(R::signal_at_park)
     }
 
-    /// Rings if the peer dozes, whatever was pushed.
-    fn ring_bell(&self) -> bool {
+    /// Rings if the peer dozes, whatever was pushed; `signal` is how if it is Blocked.
+    #[inline] // the body of `publish_batch`
+    fn ring_bell(&self, signal: impl Fn(&R)) -> bool {
         let mut bells = self.bells.get();
         bells.published += 1;
         full_fence(); // the pushes before, the doze word after: see `bell`
@@ -414,7 +415,7 @@ impl<R: Ring> End<R> {
             }
             Doze::Blocked => {
                 bells.signals += 1;
-                self.ring.signal();
+                signal(&self.ring);
             }
         }
         self.bells.set(bells);
@@ -457,7 +458,7 @@ impl<R: Ring> End<R> {
     pub(crate) fn offer_room(&self) {
         full_fence(); // `taken` before, `wanted` after; the client: `wanted` before, `taken` after
         if self.wanted.get() {
-            self.ring_bell();
+            self.ring_bell(R::signal);
         }
     }
 
@@ -466,7 +467,7 @@ impl<R: Ring> End<R> {
     pub(crate) fn close(&self) {
         if self.open_as.replace(0) != 0 {
             self.own.doze(Doze::Closed);
-            self.ring_bell();
+            self.ring_bell(R::signal);
         }
     }
 

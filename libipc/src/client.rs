@@ -603,7 +603,9 @@ impl Client {
             env.channel(name).filter(|channel| channel.role == EnvRole::Client).ok_or(OpenError::NoChannel)?;
         match channel.transport {
             EnvTransport::Async { .. } if thread != 0 => Err(OpenError::NoChannel),
-            EnvTransport::Async { peer, .. } => Ok(Self::new(&Memory::from_env(&channel)?, Peer::new(env, peer))),
+            EnvTransport::Async { peer, peer_hart, .. } => {
+                Ok(Self::new(&Memory::from_env(&channel)?, Peer::new(env, peer, peer_hart)))
+            }
             EnvTransport::Sync { endpoint } => {
                 let arena = Arena::share(ArenaMemory::from_env(&channel)?, thread, env.threads(), SYNC_BUFFERS);
                 Ok(Self::over(Transport::Endpoint(SyncClient::new(endpoint)), SYNC_SLOTS, arena))

@@ -175,7 +175,6 @@ mod tests {
         fn can_arm(&self) -> bool {
             false
         }
-        fn relax(&self) {}
         fn park(&self) -> u64 {
             self.send_outgoing();
             match self.mailbox.caller() {

@@ -733,8 +733,8 @@ impl Server {
         let mut badges = Vec::new();
         for channel in env.channels().filter(|channel| channel.role == EnvRole::Server) {
             channels.push(match channel.transport {
-                Transport::Async { peer, .. } => {
-                    Channel::over_rings(channels.len(), &Memory::from_env(&channel)?, Peer::new(env, peer))
+                Transport::Async { peer, peer_hart, .. } => {
+                    Channel::over_rings(channels.len(), &Memory::from_env(&channel)?, Peer::new(env, peer, peer_hart))
                 }
                 Transport::Sync { .. } => {
                     badges.push(channel.index as u64 + 1);

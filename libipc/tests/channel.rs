@@ -31,7 +31,6 @@ impl Port for NeverPark {
     fn can_arm(&self) -> bool {
         false
     }
-    fn relax(&self) {}
     fn park(&self) -> u64 {
         panic!("nothing to do, but tasks are left: a wake-up was lost")
     }

@@ -19,6 +19,7 @@ struct Script {
     /// Bits that `take` finds, call by call; then 0.
     taken: RefCell<VecDeque<u64>>,
     can_arm: bool,
+    owes: bool,
     patience: Option<Patience>,
 }
 
@@ -35,15 +36,15 @@ impl Port for Script {
     fn can_arm(&self) -> bool {
         self.can_arm
     }
-    fn relax(&self) {
-        self.log("relax");
-    }
     fn park(&self) -> u64 {
         self.log("park");
         1 << 5
     }
     fn flush(&self) {
         self.log("flush");
+    }
+    fn owes(&self) -> bool {
+        self.owes
     }
     fn patience(&self) -> Patience {
         self.patience.unwrap_or(Patience::NONE)
@@ -122,7 +123,7 @@ const ROUND: [&str; 2] = ["poll", "publish"];
 
 #[test]
 fn found_at_the_first_look_nobody_dozes() {
-    let expected = [&ROUND[..], &["look"], &ROUND, &["flush"]].concat();
+    let expected = [&ROUND[..], &["look", "flush"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(Script::default(), 1), expected);
 }
 
@@ -131,20 +132,21 @@ fn without_user_interrupts_it_blocks_and_looks_again_before_it_parks() {
     let parked = [&ROUND[..], &["look", "blocked", "look", "park", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(Script::default(), 100), parked);
     // What came between the first look and the announcement is found by the second look: no park.
-    let rescued = [&ROUND[..], &["look", "blocked", "look", "running"], &ROUND, &["flush"]].concat();
+    let rescued = [&ROUND[..], &["look", "blocked", "look", "flush", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(Script::default(), 2), rescued);
 }
 
 #[test]
 fn with_user_interrupts_it_arms_then_blocks_looking_again_after_each() {
-    let script = || Script { can_arm: true, ..Script::default() };
+    let patience = Some(Patience { polls: 0, watches: 1 });
+    let script = || Script { can_arm: true, patience, ..Script::default() };
     let parked =
         [&ROUND[..], &["look", "armed", "look", "blocked", "look", "park", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script(), 100), parked);
-    let rescued_armed = [&ROUND[..], &["look", "armed", "look", "running"], &ROUND, &["flush"]].concat();
+    let rescued_armed = [&ROUND[..], &["look", "armed", "look", "flush", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script(), 2), rescued_armed);
     let rescued_blocked =
-        [&ROUND[..], &["look", "armed", "look", "blocked", "look", "running"], &ROUND, &["flush"]].concat();
+        [&ROUND[..], &["look", "armed", "look", "blocked", "look", "flush", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script(), 3), rescued_blocked);
 }
 
@@ -152,19 +154,34 @@ fn with_user_interrupts_it_arms_then_blocks_looking_again_after_each() {
 fn a_user_interrupt_while_armed_ends_the_doze() {
     let script = Script {
         can_arm: true,
-        patience: Some(Patience { polls: 0, watches: 0, yields: 3 }),
-        taken: RefCell::new([0, 0, 1 << 5].into()), // first round, after the first and after the second offer
+        patience: Some(Patience { polls: 0, watches: 3 }),
+        taken: RefCell::new([0, 0, 1 << 5].into()), // first round, first and second look at the doorbell
         ..Script::default()
     };
-    let expected = [&ROUND[..], &["look", "armed", "look", "relax", "relax", "running"], &ROUND, &["flush"]].concat();
+    let expected = [&ROUND[..], &["look", "armed", "look", "flush", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script, 100), expected);
 }
 
 #[test]
 fn patience_polls_before_it_dozes() {
-    let script = Script { patience: Some(Patience { polls: 3, watches: 0, yields: 0 }), ..Script::default() };
-    let expected = [&ROUND[..], &["look", "look", "look"], &ROUND, &["flush"]].concat();
+    let script = Script { patience: Some(Patience { polls: 3, watches: 0 }), ..Script::default() };
+    let expected = [&ROUND[..], &["look", "look", "look", "flush"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script, 3), expected);
+}
+
+/// A peer of the own hart is to be woken: looking would only keep it from running.
+#[test]
+fn who_owes_a_bell_parks_at_once() {
+    let script = || Script {
+        can_arm: true,
+        owes: true,
+        patience: Some(Patience { polls: 100, watches: 100 }),
+        ..Script::default()
+    };
+    let parked = [&ROUND[..], &["look", "blocked", "look", "park", "running"], &ROUND, &["flush"]].concat();
+    assert_eq!(trace(script(), 100), parked);
+    let found = [&ROUND[..], &["look", "blocked", "look", "flush", "running"], &ROUND, &["flush"]].concat();
+    assert_eq!(trace(script(), 2), found);
 }
 
 #[test]

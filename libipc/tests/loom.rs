@@ -243,9 +243,6 @@ impl Port for ModelPort {
     fn can_arm(&self) -> bool {
         self.can_arm
     }
-    fn relax(&self) {
-        thread::yield_now();
-    }
     fn park(&self) -> u64 {
         self.doorbell.wait();
         0
@@ -400,6 +397,111 @@ fn a_reply_never_reaches_another_call() {
             assert_eq!(client.call(message(20)).await, Ok(message(21)));
         },
     );
+}
+
+// Peers of one hart ------------------------------------------------------------------------------------------------------
+
+/// A bell that is owed until the port parks.
+#[derive(Clone, Default)]
+struct Owed(std::rc::Rc<RefCell<Option<Arc<Doorbell>>>>);
+
+impl Owed {
+    fn settle(&self) {
+        if let Some(doorbell) = self.0.take() {
+            doorbell.signal();
+        }
+    }
+}
+
+struct PeerHere {
+    doorbell: Arc<Doorbell>,
+    owed: Owed,
+}
+
+impl Ring for PeerHere {
+    fn interrupt(&self) {
+        self.doorbell.interrupt();
+    }
+    fn signal(&self) {
+        self.doorbell.signal();
+    }
+    fn signal_at_park(&self) {
+        *self.owed.0.borrow_mut() = Some(self.doorbell.clone());
+    }
+}
+
+struct PortHere {
+    doorbell: Arc<Doorbell>,
+    owed: Owed,
+    signals_before_it_waits: bool,
+}
+
+impl Port for PortHere {
+    fn take(&self) -> u64 {
+        0
+    }
+    fn can_arm(&self) -> bool {
+        false
+    }
+    fn park(&self) -> u64 {
+        if self.signals_before_it_waits {
+            self.owed.settle();
+        }
+        self.doorbell.wait();
+        self.owed.settle();
+        0
+    }
+    fn flush(&self) {
+        self.owed.settle();
+    }
+    fn owes(&self) -> bool {
+        self.owed.0.borrow().is_some()
+    }
+    fn patience(&self) -> Patience {
+        Patience::NONE
+    }
+}
+
+/// A call between programs that ring each other when they park, preempted anywhere.
+fn bells_at_the_park(signals_before_it_waits: bool) {
+    model(3, move || {
+        let memory = Memory::leak(2, 0).unwrap();
+        let doorbells = [Arc::new(Doorbell::default()), Arc::new(Doorbell::default())];
+        let ends = move |own: &Arc<Doorbell>, other: &Arc<Doorbell>| {
+            let owed = Owed::default();
+            let port = PortHere { doorbell: own.clone(), owed: owed.clone(), signals_before_it_waits };
+            (port, PeerHere { doorbell: other.clone(), owed })
+        };
+        let server_thread = {
+            let [client, server] = doorbells.clone();
+            thread::spawn(move || {
+                let (port, peer) = ends(&server, &client);
+                let server: &Server<PeerHere> = Box::leak(Box::new(Server::new([(memory, peer)])));
+                let executor = Box::leak(Box::new(Executor::new(1)));
+                executor.attach(server);
+                let _ = executor.spawn(answer_one(server));
+                executor.run(&port);
+            })
+        };
+        let (port, peer) = ends(&doorbells[0], &doorbells[1]);
+        let client: &Client<PeerHere> = Box::leak(Box::new(Client::new(&memory, peer)));
+        let executor = Box::leak(Box::new(Executor::new(1)));
+        executor.attach(client);
+        let _ = executor.spawn(async { assert_eq!(client.call(message(1)).await, Ok(message(2))) });
+        executor.run(&port);
+        server_thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_bell_that_waits_for_the_park_is_not_lost() {
+    bells_at_the_park(true);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_bell_that_waits_for_the_end_of_the_park_is_lost() {
+    bells_at_the_park(false);
 }
 
 // The ready set --------------------------------------------------------------------------------------------------------

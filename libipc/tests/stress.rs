@@ -84,17 +84,17 @@ fn one_call_at_a_time_parking_always() {
 
 #[test]
 fn one_call_at_a_time_patiently() {
-    run(1, 1, 2, Patience { polls: 100, watches: 100, yields: 10 });
+    run(1, 1, 2, Patience { polls: 100, watches: 100 });
 }
 
 #[test]
 fn many_calls_in_a_small_ring() {
-    run(1, 8, 8, Patience { polls: 4, watches: 4, yields: 1 });
+    run(1, 8, 8, Patience { polls: 4, watches: 4 });
 }
 
 #[test]
 fn many_clients_of_one_server() {
-    run(3, 16, 32, Patience { polls: 2, watches: 2, yields: 1 });
+    run(3, 16, 32, Patience { polls: 2, watches: 2 });
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //!     timebase-frequency = <10000000>; harts = <2>; user-interrupts;              // from the machine; the last only where it has them
 //!     args { connections = "8"; };
 //!     channels { net { index = <0>; role = "client"; transport = "async"; entries = <128>; vector = <0>;
-//!                      peer = <16>; ring = <address size>; arena = <address size>; }; };
+//!                      peer = <16>; peer-hart = <1>; ring = <address size>; arena = <address size>; }; };
 //!     devices { device@0 { compatible = "..."; reg = <address size>; irq-slots = <18 19>; irq-bits = <63 62>;
 //!                          ... };  };                                             // and the properties of the machine's node
 //!     dma { reg = <address size>; frames = <first count>; }; };
@@ -82,6 +82,8 @@ pub enum Transport {
         vector: u32,
         /// The peer's doorbell, badged with the bit that stands for this channel there.
         peer: Notification,
+        /// The hart of the peer.
+        peer_hart: usize,
         /// Ring entries each way, a power of two.
         entries: usize,
         /// Request ring, reply ring and doze words.
@@ -208,8 +210,8 @@ impl Env {
         self.timebase_hz
     }
 
-    /// Whether doorbells of asynchronous channels take user interrupts: the machine has a UINTC, and the root task has bound each
-    /// doorbell to thread 0 and set its sender table.
+    /// Whether the doorbell of asynchronous channels takes user interrupts: the machine has a UINTC, a channel from another hart or
+    /// a device reaches it, and the root task has bound it to thread 0 and set its sender table.
     pub fn user_interrupts(&self) -> bool {
         self.user_interrupts
     }
@@ -284,6 +286,7 @@ fn channel(node: &FdtNode<'static>) -> Result<Channel, EnvError> {
         "async" => Transport::Async {
             vector: number(node, "vector")?,
             peer: Notification(peer),
+            peer_hart: number(node, "peer-hart")?,
             entries: number(node, "entries")?,
             ring: region(node, "ring")?,
         },

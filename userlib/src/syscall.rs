@@ -7,6 +7,7 @@
 //! `Wait` and `Poll` are `Recv` and `NBRecv` on a notification; `Signal` is `Send` with an empty message.
 
 use crate::cap::CPtr;
+use abi::extension;
 use abi::message::{MessageInfo, REGISTERS};
 use abi::syscall as number;
 
@@ -96,6 +97,21 @@ pub fn poll(notification: CPtr) -> u64 {
     nb_recv(notification).badge
 }
 
+/// Signals `notification`, then receives from `source`, in one entry of the kernel: if a thread of this hart waits for the signal,
+/// it is switched to directly. A notification that cannot be signalled (any more) is passed over.
+///
+/// Wakeline's own (docs/architecture.md, section 5); the nearest relative is `seL4_NBSendRecv` of the MCS kernel.
+#[inline(always)]
+pub fn signal_recv(notification: CPtr, source: CPtr) -> Received {
+    ecall_with(extension::SIGNAL_RECV, source, MessageInfo(0), [0; REGISTERS], notification.0)
+}
+
+/// As [`signal_recv`], waiting for a notification: takes and returns its bits.
+#[inline(always)]
+pub fn signal_wait(notification: CPtr, source: CPtr) -> u64 {
+    signal_recv(notification, source).badge
+}
+
 /// Lets the next thread of the same priority run.
 #[doc(alias = "seL4_Yield")]
 #[inline(always)]
@@ -130,9 +146,15 @@ pub(crate) fn debug_name_thread(thread: CPtr) {
     ecall(number::DEBUG_NAME_THREAD, thread, MessageInfo(0), [0; REGISTERS]);
 }
 
-#[cfg(all(target_arch = "riscv64", target_os = "none"))]
 #[inline(always)]
 fn ecall(number: isize, capability: CPtr, info: MessageInfo, words: Registers) -> Received {
+    ecall_with(number, capability, info, words, 0)
+}
+
+/// With a sixth argument register, which only SignalRecv uses.
+#[cfg(all(target_arch = "riscv64", target_os = "none"))]
+#[inline(always)]
+fn ecall_with(number: isize, capability: CPtr, info: MessageInfo, words: Registers, other: u64) -> Received {
     let (mut badge, mut info) = (capability.0, info.0);
     let [mut w0, mut w1, mut w2, mut w3] = words;
     // SAFETY: the kernel preserves every register but a0..a5 (seL4 manual, "System calls"; it saves and restores all 31), and these
@@ -142,6 +164,7 @@ fn ecall(number: isize, capability: CPtr, info: MessageInfo, words: Registers) -
         core::arch::asm!(
             "ecall",
             in("a7") number,
+            in("a6") other,
             inlateout("a0") badge,
             inlateout("a1") info,
             inlateout("a2") w0,
@@ -156,6 +179,6 @@ fn ecall(number: isize, capability: CPtr, info: MessageInfo, words: Registers) -
 
 /// On a host there is no kernel below: user libraries compile there for their unit tests, but a test must not get here.
 #[cfg(not(all(target_arch = "riscv64", target_os = "none")))]
-fn ecall(number: isize, _: CPtr, _: MessageInfo, _: Registers) -> Received {
+fn ecall_with(number: isize, _: CPtr, _: MessageInfo, _: Registers, _: u64) -> Received {
     panic!("system call {number} on a host")
 }

@@ -3,8 +3,6 @@
 
 pub mod number;
 pub mod row;
-#[cfg(target_os = "none")]
-pub mod server;
 pub mod table;
 
 pub use number::Invocation;

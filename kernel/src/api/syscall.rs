@@ -1,6 +1,7 @@
 //! The three ways into the kernel: system call, interrupt, fault. Each ends with the scheduler's decision.
 
 use abi::error::LookupFailure;
+use abi::extension;
 use abi::fault as layout;
 use abi::message::MessageInfo;
 use abi::rights::Rights;
@@ -10,9 +11,10 @@ use super::debug;
 use super::error::Stop;
 use super::fault::{self, Fault};
 use super::invocation::{self, Answer, Invocation};
-use crate::arch::register::{A0, A1, A7};
+use crate::arch::register::{A0, A1, A6, A7};
 use crate::arch::{Arch, Interrupt};
 use crate::fastpath;
+use crate::handoff;
 use crate::mem::Ref;
 use crate::object::cap::{Cap, Kind};
 use crate::object::endpoint::{self, Endpoint, SendRights};
@@ -43,6 +45,7 @@ pub fn fast_syscall(k: &mut Kernel, current: Ref<Tcb>, number: isize, cptr: u64,
     match number {
         syscall::CALL => fastpath::call(k, current, cptr, info),
         syscall::REPLY_RECV => fastpath::reply_recv(k, current, cptr, info),
+        extension::SIGNAL_RECV => handoff::signal_recv(k, current, cptr),
         _ => None,
     }
 }
@@ -62,6 +65,10 @@ pub fn slow_syscall(k: &mut Kernel) -> Next {
         syscall::REPLY => reply(k),
         syscall::YIELD => yield_now(k),
         syscall::NB_RECV => receive(k, false),
+        extension::SIGNAL_RECV => {
+            signal(k);
+            receive(k, true);
+        }
         _ => match debug::handle(k, number) {
             Some(next) => return next,
             None => {
@@ -215,6 +222,18 @@ fn finish(k: &mut Kernel, request: &Invocation, answer: Option<Answer>) {
 fn reply(k: &mut Kernel) {
     let current = k.current();
     thread::reply(k, current, current.slot(Slot::Caller));
+}
+
+/// The first half of SignalRecv. As with NBSend, a capability that cannot be signalled is no fault: its owner may have taken it
+/// back at any time.
+fn signal(k: &mut Kernel) {
+    let current = k.current();
+    let cptr = k.get(current).context.x[A6];
+    let Ok(slot) = cspace::lookup_slot(k, current, cptr) else { return };
+    let cap = k.cap(slot);
+    if let Some(object) = notification::signallable(cap) {
+        notification::signal(k, object, cap.badge());
+    }
 }
 
 /// Recv and NBRecv (seL4 `handleRecv`).

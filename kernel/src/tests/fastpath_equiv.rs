@@ -4,7 +4,7 @@
 use core::mem::offset_of;
 
 use abi::bootinfo::slot;
-use abi::extension::TCB_BIND_USER_INTERRUPT;
+use abi::extension::{SIGNAL_RECV, TCB_BIND_USER_INTERRUPT};
 use abi::label::Label::*;
 use abi::message::MessageInfo;
 use abi::object as ty;
@@ -17,7 +17,7 @@ use super::world::{Thread, UNTYPED, World, with_receivers};
 use crate::api::fault::Fault;
 use crate::api::syscall::{fast_syscall, handle_interrupt};
 use crate::arch::host::ARENA;
-use crate::arch::register::{A0, A1, A2, A7, PC};
+use crate::arch::register::{A0, A1, A2, A6, A7, PC};
 use crate::arch::{Arch, Interrupt};
 use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
@@ -35,10 +35,11 @@ struct Character {
 /// What happens next.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The running thread makes a system call on capability `cap` of the world's list.
+    /// The running thread makes a system call on capability `cap` of the world's list; SignalRecv signals `other`.
     Syscall {
         number: isize,
         cap: usize,
+        other: usize,
         info: u64,
     },
     /// A thread is suspended or resumed, from outside.
@@ -62,7 +63,9 @@ fn characters() -> impl Strategy<Value = Vec<Character>> {
 }
 
 /// Capabilities that steps choose from: see `build`.
-const CAPS: usize = 9;
+const CAPS: usize = 12;
+/// The notifications among them; the first is bound to thread 0.
+const NOTIFICATIONS: [usize; 4] = [6, 9, 10, 11];
 
 fn step() -> impl Strategy<Value = Step> {
     let info = prop_oneof![
@@ -70,10 +73,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u64>(),
     ];
     let likely = (select(vec![CALL, REPLY_RECV, RECV]), 0usize..3);
-    let any_call = (select(vec![CALL, REPLY_RECV, SEND, NB_SEND, RECV, NB_RECV, REPLY, YIELD]), 0usize..CAPS);
+    let notification = || select(NOTIFICATIONS.to_vec());
+    let any_call = select(vec![CALL, REPLY_RECV, SEND, NB_SEND, RECV, NB_RECV, REPLY, YIELD, SIGNAL_RECV]);
     prop_oneof![
-        10 => (likely, info.clone()).prop_map(|((number, cap), info)| Step::Syscall { number, cap, info }),
-        6 => (any_call, info).prop_map(|((number, cap), info)| Step::Syscall { number, cap, info }),
+        10 => (likely, info.clone()).prop_map(|((number, cap), info)| Step::Syscall { number, cap, other: 0, info }),
+        6 => (select(vec![SIGNAL_RECV, SIGNAL_RECV, RECV]), notification(), notification(), info.clone())
+            .prop_map(|(number, cap, other, info)| Step::Syscall { number, cap, other, info }),
+        6 => (any_call, 0usize..CAPS, 0usize..CAPS, info)
+            .prop_map(|(number, cap, other, info)| Step::Syscall { number, cap, other, info }),
         1 => (0usize..4).prop_map(Step::Suspend),
         3 => (0usize..4).prop_map(Step::Resume),
         1 => (0u64..16).prop_map(Step::Signal),
@@ -98,7 +105,7 @@ fn build(characters: &[Character], doorbell: bool, fastpath: bool) -> Pair {
     let endpoint = w.make(ty::ENDPOINT, 0);
     let second = w.make(ty::ENDPOINT, 0);
     let notification = w.make(ty::NOTIFICATION, 0);
-    let caps = [
+    let mut caps = [
         endpoint,
         w.mint(endpoint, Rights::ALL, 7),
         w.mint(endpoint, Rights(0b1011), 8),
@@ -108,7 +115,12 @@ fn build(characters: &[Character], doorbell: bool, fastpath: bool) -> Pair {
         notification,
         slot::VSPACE,
         1 << 40,
+        w.make(ty::NOTIFICATION, 0),
+        0,
+        0,
     ];
+    caps[10] = w.mint(caps[9], Rights::ALL, 9);
+    caps[11] = w.make(ty::NOTIFICATION, 0);
     let mut threads = Vec::new();
     for (index, character) in characters.iter().enumerate() {
         let thread = w.thread(character.priority);
@@ -144,12 +156,13 @@ impl Pair {
     fn step(&mut self, step: &Step) {
         let running = self.w.running();
         match *step {
-            Step::Syscall { number, cap, info } => {
+            Step::Syscall { number, cap, other, info } => {
                 let Some(current) = running else { return };
-                let cptr = self.caps[cap];
+                let (cptr, other) = (self.caps[cap], self.caps[other]);
                 let context = &mut self.w.k.get_mut(current).context;
                 context.x[A0] = cptr;
                 context.x[A1] = info;
+                context.x[A6] = other;
                 (0..4)
                     .for_each(|index| context.x[A2 + index] = context.x[A2 + index].wrapping_mul(3) + 1 + index as u64);
                 context.x[A7] = number as u64;
@@ -285,11 +298,11 @@ fn the_fast_path_is_taken() {
         let characters = vec![Character { priority: 20, has_buffer: true, has_space: true }; 2];
         let mut pair = build(&characters, doorbell, true);
         let info = MessageInfo::new(1, 0, 0, 2).0;
-        let receive = Step::Syscall { number: RECV, cap: 0, info: 0 };
-        let call = Step::Syscall { number: CALL, cap: 1, info };
-        let reply = Step::Syscall { number: REPLY_RECV, cap: 0, info };
+        let receive = Step::Syscall { number: RECV, cap: 0, other: 0, info: 0 };
+        let call = Step::Syscall { number: CALL, cap: 1, other: 0, info };
+        let reply = Step::Syscall { number: REPLY_RECV, cap: 0, other: 0, info };
         // The thread that was resumed last runs first. Let the one with the bound notification serve.
-        pair.step(&Step::Syscall { number: YIELD, cap: 0, info: 0 });
+        pair.step(&Step::Syscall { number: YIELD, cap: 0, other: 0, info: 0 });
         [receive, call.clone(), reply.clone(), call].iter().for_each(|step| pair.step(step));
         assert_eq!(pair.taken, 3);
         assert_eq!(pair.w.running(), Some(pair.threads[0].tcb));
@@ -300,5 +313,20 @@ fn the_fast_path_is_taken() {
         assert_eq!(pair.w.state(pair.threads[1]), ThreadState::Running);
         let server = if doorbell { ThreadState::Running } else { ThreadState::BlockedOnReceive };
         assert_eq!(pair.w.state(pair.threads[0]), server);
+    }
+}
+
+/// Thread 0 waits on its doorbell, thread 1 on another notification; each wakes the other.
+#[test]
+fn the_fast_path_of_signal_recv_is_taken() {
+    for doorbell in [false, true] {
+        let mut pair = build(&vec![Character { priority: 20, has_buffer: true, has_space: true }; 2], doorbell, true);
+        let mut run = |number, cap, other| pair.step(&Step::Syscall { number, cap, other, info: 0 });
+        run(RECV, 11, 0);
+        run(SIGNAL_RECV, 6, 11);
+        run(SIGNAL_RECV, 11, 6);
+        run(SIGNAL_RECV, 6, 11);
+        assert_eq!(pair.taken, 3);
+        assert_eq!(pair.w.state(pair.threads[0]), ThreadState::BlockedOnNotification);
     }
 }

@@ -5,8 +5,8 @@
 //!     │ none of `polls` looks found anything
 //!   doze(Armed), fence, look again                (where peers can reach a running thread)
 //!     │
-//!   watch    Armed: polls the doorbell's word only, then offers the hart to others
-//!     │ nothing in `watches` looks and `yields` offers
+//!   watch    Armed: polls the doorbell's word only
+//!     │ nothing in `watches` looks
 //!   doze(Blocked), fence, look again
 //!     │
 //!   park     Blocked: waits in the kernel
@@ -15,8 +15,9 @@
 //! Any success goes back through doze(Running) to the next round. "Fence, look again" after each announcement is what makes the
 //! bell safe ([`crate::bell`]).
 //!
-//! How long each stage lasts adapts (`Trial`): on a hart shared with the peer, looking never helps and soon is not done any
-//! more; with the peer on another hart it mostly helps and stays.
+//! How long each stage lasts adapts (`Trial`): where looking never helps it soon is not done any more; with a busy peer on
+//! another hart it mostly helps and stays. A stage of no length is passed over, its announcement included. With a peer of the own hart
+//! to wake ([`Port::owes`]) there is nothing to wait for: the executor parks at once, and parking is switching to that peer.
 
 use crate::bell::{Doze, full_fence};
 use crate::executor::{Counters, Link, any_ready, count, doze};
@@ -63,26 +64,32 @@ impl Trial {
 pub(crate) struct Idle {
     polls: Trial,
     watches: Trial,
-    yields: Trial,
 }
 
 impl Idle {
     pub(crate) fn new(patience: Patience) -> Self {
-        Self {
-            polls: Trial::new(patience.polls),
-            watches: Trial::new(patience.watches),
-            yields: Trial::new(patience.yields),
-        }
+        Self { polls: Trial::new(patience.polls), watches: Trial::new(patience.watches) }
     }
 
     /// Returns when a link has something or bits came; these are returned.
     #[inline] // under load only its first line runs
     pub(crate) fn wait<P: Port>(&mut self, port: &P, links: &[&dyn Link], counters: &Counters) -> u64 {
         // The first look is free: under load it succeeds, and says nothing about patience.
-        if any_ready(links) || self.look(links) {
+        let owes = port.owes();
+        if any_ready(links) || !owes && self.look(links) {
+            port.flush();
             return 0;
         }
-        let bits = self.sleep(port, links, counters);
+        let bits = match self.doze(port, links, owes, counters) {
+            Some(bits) => {
+                port.flush();
+                bits
+            }
+            None => {
+                count(&counters.parks, 1);
+                port.park()
+            }
+        };
         doze(links, Doze::Running);
         bits
     }
@@ -95,49 +102,35 @@ impl Idle {
         found
     }
 
-    #[inline(never)]
-    fn sleep<P: Port>(&mut self, port: &P, links: &[&dyn Link], counters: &Counters) -> u64 {
-        if port.can_arm() {
-            count(&counters.arms, 1);
-            doze(links, Doze::Armed);
-            full_fence();
-            if any_ready(links) {
-                return 0;
-            }
-            let bits = self.watch(port, counters);
-            if bits != 0 {
+    /// Announces one doze after the other. `None`: Blocked, and nothing has come.
+    #[inline]
+    fn doze<P: Port>(&mut self, port: &P, links: &[&dyn Link], owes: bool, counters: &Counters) -> Option<u64> {
+        if !owes && port.can_arm() {
+            let bits = self.watch(port, links, counters);
+            if bits.is_some() {
                 return bits;
             }
         }
         doze(links, Doze::Blocked);
         full_fence();
-        if any_ready(links) {
-            return 0;
-        }
-        count(&counters.parks, 1);
-        port.park()
+        any_ready(links).then_some(0)
     }
 
-    fn watch<P: Port>(&mut self, port: &P, counters: &Counters) -> u64 {
+    fn watch<P: Port>(&mut self, port: &P, links: &[&dyn Link], counters: &Counters) -> Option<u64> {
         let tries = self.watches.tries();
-        let bits = first_nonzero(tries, || port.take());
-        self.watches.learn(tries, bits != 0);
-        if bits != 0 {
-            return bits;
+        if tries == 0 {
+            return None;
         }
-        let tries = self.yields.tries();
-        let bits = first_nonzero(tries, || {
-            count(&counters.yields, 1);
-            port.relax();
-            port.take()
-        });
-        self.yields.learn(tries, bits != 0);
+        count(&counters.arms, 1);
+        doze(links, Doze::Armed);
+        full_fence();
+        if any_ready(links) {
+            return Some(0);
+        }
+        let bits = (0..tries).map(|_| port.take()).find(|bits| *bits != 0);
+        self.watches.learn(tries, bits.is_some());
         bits
     }
-}
-
-fn first_nonzero(tries: u32, mut attempt: impl FnMut() -> u64) -> u64 {
-    (0..tries).map(|_| attempt()).find(|bits| *bits != 0).unwrap_or(0)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -115,8 +115,6 @@ pub struct Statistics {
     pub polls: u64,
     /// Times it armed itself.
     pub arms: u64,
-    /// Times it offered the hart to others.
-    pub yields: u64,
     /// Times it waited in the kernel.
     pub parks: u64,
 }
@@ -127,7 +125,6 @@ pub(crate) struct Counters {
     rounds: Cell<u64>,
     polls: Cell<u64>,
     arms: Cell<u64>,
-    yields: Cell<u64>,
     parks: Cell<u64>,
 }
 
@@ -205,14 +202,8 @@ impl<'a> Executor<'a> {
 
     /// The counts so far.
     pub fn statistics(&self) -> Statistics {
-        let Counters { rounds, polls, arms, yields, parks } = &self.counters;
-        Statistics {
-            rounds: rounds.get(),
-            polls: polls.get(),
-            arms: arms.get(),
-            yields: yields.get(),
-            parks: parks.get(),
-        }
+        let Counters { rounds, polls, arms, parks } = &self.counters;
+        Statistics { rounds: rounds.get(), polls: polls.get(), arms: arms.get(), parks: parks.get() }
     }
 }
 

@@ -10,15 +10,18 @@
 //!
 //! Between the last look at the inbox and the wait, user interrupts are off: what arrives then stays pending in the receiver,
 //! and `Wait` collects it.
+//!
+//! A peer of the same hart cannot run before this thread waits or is preempted. So a signal to it is *owed* until the executor
+//! parks: then one system call, SignalRecv, wakes it and waits, and the kernel switches to it directly. If the executor goes on instead,
+//! what is owed is signalled at the end of the round.
 
 use alloc::rc::Rc;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use uintr::entry::{self, Inbox};
 use userlib::Env;
-use userlib::cap::{Notification, slot};
+use userlib::cap::{CPtr, Cap, Notification, slot};
 use userlib::env::{Role, Transport};
-use userlib::syscall;
 
 use crate::bell::Ring;
 use crate::mailbox::Mailbox;
@@ -28,6 +31,26 @@ use crate::port::{Patience, Port};
 /// Where the handler puts the bits of thread 0, the only thread with a doorbell.
 static INBOX: Inbox = Inbox::new();
 static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// The doorbell that thread 0 owes a signal; 0 for none. An atomic only because it is a static: nobody else touches it.
+static OWED: AtomicU64 = AtomicU64::new(CPtr::NULL.0);
+
+/// What is owed, owed no more.
+#[inline] // once per round: a load and a branch
+fn take_owed() -> Option<Notification> {
+    match OWED.load(Ordering::Relaxed) {
+        0 => None,
+        peer => {
+            OWED.store(CPtr::NULL.0, Ordering::Relaxed);
+            Some(Notification(CPtr(peer)))
+        }
+    }
+}
+
+fn settle() {
+    if let Some(peer) = take_owed() {
+        peer.signal();
+    }
+}
 
 /// The port of thread 0.
 pub struct GuestPort {
@@ -58,9 +81,14 @@ impl GuestPort {
     }
 
     /// Waits where this program waits.
+    #[inline] // as `park`
     fn wait(&self) -> u64 {
-        match &self.endpoint {
-            Some(endpoint) => endpoint.park(),
+        if let Some(endpoint) = &self.endpoint {
+            settle();
+            return endpoint.park();
+        }
+        match take_owed() {
+            Some(peer) => slot::DOORBELL.wait_signalling(peer),
             None => slot::DOORBELL.wait(),
         }
     }
@@ -77,10 +105,7 @@ impl Port for GuestPort {
         self.user_interrupts
     }
 
-    fn relax(&self) {
-        syscall::yield_now();
-    }
-
+    #[inline] // the only call of the idle path should be the trap
     fn park(&self) -> u64 {
         if !self.user_interrupts {
             return self.wait();
@@ -88,16 +113,26 @@ impl Port for GuestPort {
         uintr::csr::disable();
         let bits = match INBOX.take() {
             0 => self.wait(),
-            bits => bits,
+            bits => {
+                self.flush();
+                bits
+            }
         };
         uintr::csr::enable();
         bits
     }
 
+    #[inline] // once per round: two loads and branches
     fn flush(&self) {
+        settle();
         if let Some(endpoint) = &self.endpoint {
             endpoint.flush();
         }
+    }
+
+    #[inline] // one load
+    fn owes(&self) -> bool {
+        OWED.load(Ordering::Relaxed) != CPtr::NULL.0
     }
 
     fn patience(&self) -> Patience {
@@ -106,11 +141,7 @@ impl Port for GuestPort {
         }
         // A second hart may make the peer answer while this one looks; on a single hart looking only delays the peer.
         // The counts are small multiples of a kernel round trip (about a thousand cycles at ten to twenty per look).
-        if self.harts > 1 {
-            Patience { polls: 256, watches: 1024, yields: 0 }
-        } else {
-            Patience { polls: 0, watches: 0, yields: 2 }
-        }
+        if self.harts > 1 { Patience { polls: 256, watches: 1024 } } else { Patience::NONE }
     }
 
     fn user_interrupts(&self) -> u64 {
@@ -123,15 +154,16 @@ impl Port for GuestPort {
 pub struct Peer {
     notification: Notification,
     index: Option<u64>,
+    is_here: bool,
 }
 
 impl Peer {
-    /// The peer behind `notification`. Where user interrupts are there, it goes into the sender table; if the kernel refuses
-    /// (table full, peer without receiver), signals do the same, slower.
-    pub fn new(env: &Env, notification: Notification) -> Self {
+    /// The peer behind `notification`, which runs on `hart`. Where user interrupts are there, it goes into the sender table; if
+    /// the kernel refuses (table full, peer without receiver), signals do the same, slower.
+    pub fn new(env: &Env, notification: Notification, hart: usize) -> Self {
         let index =
             if env.user_interrupts() { slot::SENDER_TABLE.register(notification).ok().map(|i| i as u64) } else { None };
-        Self { notification, index }
+        Self { notification, index, is_here: hart == env.hart() }
     }
 }
 
@@ -147,5 +179,18 @@ impl Ring for Peer {
     #[inline] // one system call
     fn signal(&self) {
         self.notification.signal();
+    }
+
+    #[inline] // a store if the peer is here
+    fn signal_at_park(&self) {
+        if !self.is_here {
+            return self.signal();
+        }
+        let cptr = self.notification.cptr().0;
+        // Only one is switched to: the one owed before, if it is another, is made ready now.
+        let before = OWED.swap(cptr, Ordering::Relaxed);
+        if before != CPtr::NULL.0 && before != cptr {
+            Notification(CPtr(before)).signal();
+        }
     }
 }

@@ -27,15 +27,13 @@ pub use threads::{Peer, ThreadPort};
 pub struct Patience {
     /// Looks at the rings while Running.
     pub polls: u32,
-    /// Looks at the doorbell's word while Armed. Without user interrupts there is no Armed and this is not used.
+    /// Looks at the doorbell's word while Armed. Where a running thread cannot be reached there is no Armed and this is not used.
     pub watches: u32,
-    /// Times that the hart is offered to others ([`Port::relax`]) while Armed, before waiting in the kernel.
-    pub yields: u32,
 }
 
 impl Patience {
     /// Sleeps in the kernel at once.
-    pub const NONE: Self = Self { polls: 0, watches: 0, yields: 0 };
+    pub const NONE: Self = Self { polls: 0, watches: 0 };
 }
 
 /// The environment of an executor.
@@ -46,14 +44,18 @@ pub trait Port {
     /// Whether a peer can reach this thread while it runs: whether Armed is worth anything.
     fn can_arm(&self) -> bool;
 
-    /// Lets other threads of this hart run once.
-    fn relax(&self);
-
-    /// Waits until bits come, and returns them. Bits that came before the call end it at once. May return early, with 0.
+    /// Waits until bits come, and returns them. Bits that came before the call end it at once. May return early, with 0. Whatever
+    /// the port held back for it goes out first.
     fn park(&self) -> u64;
 
     /// The executor finished a round and will not park now: whatever the port held back for [`Port::park`] goes out.
     fn flush(&self) {}
+
+    /// Whether a peer of this hart is to be woken by the next [`Port::park`] ([`crate::bell::Ring::signal_at_park`]). While this
+    /// thread looks for work of its own that peer cannot run, so the executor parks at once.
+    fn owes(&self) -> bool {
+        false
+    }
 
     /// How patient an executor on this port is by default.
     fn patience(&self) -> Patience;

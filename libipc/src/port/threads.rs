@@ -70,10 +70,6 @@ impl Port for ThreadPort {
         true
     }
 
-    fn relax(&self) {
-        std::thread::yield_now();
-    }
-
     fn park(&self) -> u64 {
         let mut guard = self.doorbell.lock.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -86,7 +82,7 @@ impl Port for ThreadPort {
     }
 
     fn patience(&self) -> Patience {
-        Patience { polls: 16, watches: 16, yields: 2 }
+        Patience { polls: 16, watches: 16 }
     }
 
     fn user_interrupts(&self) -> u64 {

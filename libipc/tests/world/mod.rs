@@ -46,7 +46,6 @@ impl Port for World {
     fn can_arm(&self) -> bool {
         false
     }
-    fn relax(&self) {}
     fn park(&self) -> u64 {
         let at = self.alarm.take().expect("nothing to do, but tasks are left: a wake-up was lost");
         self.now.set(self.now.get().max(at));

@@ -135,6 +135,11 @@ impl Notification {
     pub fn wait(self) -> u64 {
         syscall::wait(self.0)
     }
+    /// Signals `other`, then waits for this one: see [`syscall::signal_wait`].
+    #[inline(always)]
+    pub fn wait_signalling(self, other: Notification) -> u64 {
+        syscall::signal_wait(other.0, self.0)
+    }
     /// See [`syscall::poll`].
     #[inline(always)]
     pub fn poll(self) -> u64 {
