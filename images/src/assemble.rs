@@ -323,6 +323,7 @@ mod tests {
         };
         let all = |given: &mut Given| {
             given.config = Kernel {
+                checked: true,
                 fastpath: false,
                 printing: false,
                 benchmarks: true,

@@ -11,11 +11,29 @@ use std::process::{Command, Stdio};
 /// Target of all guest code.
 const TARGET: &str = "riscv64imac-unknown-none-elf";
 
+/// How cargo compiles a guest package (profiles of the workspace).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// For use.
+    Release,
+    /// With debug assertions and overflow checks.
+    Checked,
+}
+
+impl Profile {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Checked => "checked",
+        }
+    }
+}
+
 /// The workspace that the guest programs come from.
 pub struct Workspace {
     metadata: Metadata,
-    /// Packages and binaries that this has built.
-    built: BTreeSet<(String, String)>,
+    /// Profiles, packages and binaries that this has built.
+    built: BTreeSet<(Profile, String, String)>,
 }
 
 impl Workspace {
@@ -59,8 +77,8 @@ impl Workspace {
     }
 
     /// Where the binaries are after [`Workspace::build`].
-    pub fn binary(&self, name: &str) -> PathBuf {
-        self.target().join("guest").join(TARGET).join("release").join(name)
+    pub fn binary(&self, profile: Profile, name: &str) -> PathBuf {
+        self.target().join("guest").join(TARGET).join(profile.name()).join(name)
     }
 
     /// Builds binaries of one package for the guest, if this has not been done. Cargo's messages go to stderr, unless `quiet` and
@@ -71,15 +89,17 @@ impl Workspace {
     ///
     /// # Errors
     /// If one does not compile.
-    pub fn build(&mut self, package: &str, bins: &BTreeSet<&str>, quiet: bool) -> Result<()> {
-        let missing = |bin: &&&str| !self.built.contains(&(package.to_owned(), (**bin).to_owned()));
+    pub fn build(&mut self, profile: Profile, package: &str, bins: &BTreeSet<&str>, quiet: bool) -> Result<()> {
+        let missing = |bin: &&&str| !self.built.contains(&(profile, package.to_owned(), (**bin).to_owned()));
         let bins: Vec<&str> = bins.iter().filter(missing).copied().collect();
         if bins.is_empty() {
             return Ok(());
         }
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&self.metadata.workspace_root);
-        cargo.args(["build", "--release", "--target", TARGET, "--target-dir"]).arg(self.target().join("guest"));
+        cargo
+            .args(["build", "--profile", profile.name(), "--target", TARGET, "--target-dir"])
+            .arg(self.target().join("guest"));
         cargo.args(["-p", package]).args(bins.iter().flat_map(|bin| ["--bin", bin]));
         if quiet {
             cargo.arg("--quiet");
@@ -91,7 +111,7 @@ impl Workspace {
         if !status.success() {
             return Err(Error::GuestBuild(status.to_string()));
         }
-        self.built.extend(bins.into_iter().map(|bin| (package.to_owned(), bin.to_owned())));
+        self.built.extend(bins.into_iter().map(|bin| (profile, package.to_owned(), bin.to_owned())));
         Ok(())
     }
 

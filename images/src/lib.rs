@@ -21,7 +21,7 @@ pub use size::Size;
 use abi::label::Table;
 use assemble::{Parts, assemble};
 use blob::Blob;
-use guest::Workspace;
+use guest::{Profile, Workspace};
 use manifest::{Kernel, Machine, System};
 use plan::{Plan, ProgramPlan};
 use program::Program;
@@ -128,15 +128,18 @@ impl Builder {
         for ProgramPlan { target: (package, bin), .. } in &plan.programs {
             packages.entry(package).or_default().insert(bin);
         }
-        let (firmware, kernel) = self.base(options)?;
+        let (firmware, kernel) = self.base(system.kernel.checked, options)?;
         for (package, bins) in packages {
             (options.progress)(&format!("building {package}"));
-            self.workspace.build(package, &bins, options.quiet)?;
+            self.workspace.build(Profile::Release, package, &bins, options.quiet)?;
         }
 
         (options.progress)("assembling the image");
-        let root = Program::load(&self.workspace.binary(ROOT.1))?;
-        let programs = plan.programs.iter().map(|program| user_program(&self.workspace.binary(&program.target.1)));
+        let root = Program::load(&self.workspace.binary(Profile::Release, ROOT.1))?;
+        let programs = plan
+            .programs
+            .iter()
+            .map(|program| user_program(&self.workspace.binary(Profile::Release, &program.target.1)));
         let programs = programs.collect::<Result<Vec<_>>>()?;
         let archive = boot_archive(&plan, &programs);
         let mut symbols = vec![("firmware", &firmware.elf[..]), ("kernel", &kernel.elf[..]), ("root", &root.bytes[..])];
@@ -165,8 +168,8 @@ impl Builder {
     /// If it does not compile.
     pub fn program(&mut self, package: &str, bin: &str, options: &Options) -> Result<PathBuf> {
         (options.progress)(&format!("building {package}"));
-        self.workspace.build(package, &BTreeSet::from([bin]), options.quiet)?;
-        Ok(self.workspace.binary(bin))
+        self.workspace.build(Profile::Release, package, &BTreeSet::from([bin]), options.quiet)?;
+        Ok(self.workspace.binary(Profile::Release, bin))
     }
 
     /// Builds an image around a foreign seL4 root task, such as one linked against libsel4: no archive, no programs, only the kernel
@@ -178,7 +181,7 @@ impl Builder {
         let refuse = |(key, message)| Error::Manifest { place: key, message };
         check::machine(&server.machine).and_then(|()| check::kernel(&server.kernel)).map_err(refuse)?;
         let root = Program::load_foreign(&server.path)?;
-        let (firmware, kernel) = self.base(options)?;
+        let (firmware, kernel) = self.base(server.kernel.checked, options)?;
         (options.progress)("assembling the image");
         let bytes = assemble(&Parts {
             firmware: (!options.without_firmware).then_some(&firmware),
@@ -196,13 +199,15 @@ impl Builder {
         self.write(bytes, &name, server.machine.clone(), options)
     }
 
-    /// Firmware and kernel.
-    fn base(&mut self, options: &Options) -> Result<(Blob, Blob)> {
-        [FIRMWARE, KERNEL].iter().try_for_each(|(package, bin)| {
+    /// Firmware and kernel; `checked`: the kernel that checks itself.
+    fn base(&mut self, checked: bool, options: &Options) -> Result<(Blob, Blob)> {
+        let mut part = |profile, (package, bin)| {
             (options.progress)(&format!("building {package}"));
-            self.workspace.build(package, &BTreeSet::from([*bin]), options.quiet)
-        })?;
-        Ok((Blob::load(&self.workspace.binary(FIRMWARE.1))?, Blob::load(&self.workspace.binary(KERNEL.1))?))
+            self.workspace.build(profile, package, &BTreeSet::from([bin]), options.quiet)?;
+            Blob::load(&self.workspace.binary(profile, bin))
+        };
+        let kernel = if checked { Profile::Checked } else { Profile::Release };
+        Ok((part(Profile::Release, FIRMWARE)?, part(kernel, KERNEL)?))
     }
 
     fn write(&self, bytes: Vec<u8>, name: &str, machine: Machine, options: &Options) -> Result<Image> {

@@ -77,6 +77,9 @@ struct Server {
     /// Benchmark system calls (KernelBenchmarks)
     #[arg(long, conflicts_with = "manifest")]
     benchmarks: bool,
+    /// A kernel that checks its invariants at every exit: slow, for tests
+    #[arg(long, conflicts_with = "manifest")]
+    checked: bool,
     /// No IPC fast path (KernelFastpath off)
     #[arg(long, conflicts_with = "manifest")]
     no_fastpath: bool,
@@ -96,6 +99,7 @@ impl Server {
         kernel.timer_tick = self.timer_tick.unwrap_or(kernel.timer_tick);
         kernel.time_slice = self.time_slice.unwrap_or(kernel.time_slice);
         kernel.printing &= !self.no_printing;
+        kernel.checked |= self.checked;
         kernel.fastpath &= !self.no_fastpath;
         kernel.benchmarks |= self.benchmarks;
         machine.harts = self.harts.unwrap_or(machine.harts);

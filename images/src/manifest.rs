@@ -52,6 +52,8 @@ impl Default for Machine {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Kernel {
+    /// A kernel that checks its invariants at every exit, with debug assertions and overflow checks: slow, for tests.
+    pub checked: bool,
     /// The IPC fast path.
     pub fastpath: bool,
     /// seL4's debug system calls (`KernelPrinting`, `KernelDebugBuild`); a root server without them prints nothing.
@@ -69,6 +71,7 @@ pub struct Kernel {
 impl Default for Kernel {
     fn default() -> Self {
         Self {
+            checked: false,
             fastpath: config::FASTPATH,
             printing: config::PRINTING,
             benchmarks: config::BENCHMARKS,

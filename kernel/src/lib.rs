@@ -8,6 +8,8 @@ pub mod cspace;
 pub mod fastpath;
 pub mod fpu;
 pub mod handoff;
+#[cfg(debug_assertions)]
+pub mod invariants;
 pub mod mem;
 pub mod object;
 pub mod sched;

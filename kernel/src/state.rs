@@ -124,6 +124,8 @@ pub struct Kernel {
     pub irqs: [IrqState; IRQS],
     /// Slots with the notification of each interrupt; the kernel's own object.
     pub irq_slots: Option<Ref<Cte>>,
+    /// First in the list of all threads but the idle ones, newest first.
+    pub threads: Option<Ref<Tcb>>,
     /// Work units since the last look at pending interrupts.
     pub work_units: usize,
     /// Receivers of user interrupts by number.
@@ -159,6 +161,7 @@ impl Kernel {
             irqs: [IrqState::Inactive; IRQS],
             irq_slots: None,
             asid_pools: [None; ASID_POOLS],
+            threads: None,
             work_units: 0,
             receivers: [const { Receiver::FREE }; RECEIVERS],
         }

@@ -24,6 +24,28 @@ use crate::object::{delete, reply};
 use crate::sched;
 use crate::state::{Action, Kernel};
 
+/// A thread has been made: it is in the list of all threads now.
+pub fn enlist(k: &mut Kernel, thread: Ref<Tcb>) {
+    let next = k.threads.replace(thread);
+    k.get_mut(thread).all_next = next;
+    if let Some(next) = next {
+        k.get_mut(next).all_prev = Some(thread);
+    }
+}
+
+/// A thread is being deleted.
+pub fn delist(k: &mut Kernel, thread: Ref<Tcb>) {
+    let tcb = k.get_mut(thread);
+    let (prev, next) = (tcb.all_prev.take(), tcb.all_next.take());
+    match prev {
+        Some(prev) => k.get_mut(prev).all_next = next,
+        None => k.threads = next,
+    }
+    if let Some(next) = next {
+        k.get_mut(next).all_prev = prev;
+    }
+}
+
 /// Changes what a thread does. The current thread leaves its core if it cannot go on.
 #[inline]
 pub fn set_state(k: &mut Kernel, thread: Ref<Tcb>, state: ThreadState) {

@@ -29,7 +29,8 @@ fn print(k: &mut Kernel, text: fmt::Arguments<'_>) {
     let _ = Console(&mut k.arch).write_fmt(text);
 }
 
-struct Name([u8; NAME_BYTES]);
+/// The name of a thread, as far as it goes.
+pub struct Name(pub [u8; NAME_BYTES]);
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,6 +52,12 @@ pub fn handle(k: &mut Kernel, number: isize) -> Option<Next> {
         }
         syscall::DEBUG_SNAPSHOT if k.config.printing => print(k, format_args!("snapshot: not available\n")),
         syscall::DEBUG_NAME_THREAD if k.config.printing => name_thread(k, current, argument),
+        syscall::DEBUG_SEND_IPI if k.config.printing && k.config.labels == abi::label::Table::Smp => {
+            // A build with debug assertions shows here how the kernel panics.
+            debug_assert!(false, "debug call: this machine has no DebugSendIPI");
+            print(k, format_args!("debug call: this machine has no DebugSendIPI, halting\n"));
+            k.arch.halt()
+        }
         syscall::DEBUG_GET_THREAD_AFFINITY if k.config.printing && k.config.labels == abi::label::Table::Smp => {
             let thread = thread_argument(k, current, argument);
             let core = k.get(thread).core;

@@ -211,6 +211,7 @@ impl<'a> Builder<'a> {
             let cap = if to == Slot::Buffer { cap.unmapped() } else { cap };
             self.kernel.insert(cap, source, tcb.slot(to));
         }
+        thread::enlist(self.kernel, tcb);
         thread::set_up_reply_master(self.kernel, tcb);
         let time_slice = self.kernel.config.time_slice;
         let thread = self.kernel.get_mut(tcb);

@@ -191,4 +191,5 @@ fn finalise_tcb(k: &mut Kernel, tcb: Ref<Tcb>) {
     user_interrupt::forget_thread(k, tcb);
     fpu::release(k, tcb);
     thread::suspend(k, tcb);
+    thread::delist(k, tcb);
 }

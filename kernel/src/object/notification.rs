@@ -57,9 +57,9 @@ impl Notification {
     pub const fn state(&self) -> u64 {
         self.queue.state()
     }
-    /// First and last waiter.
-    pub fn waiters(&self) -> (Option<Ref<Tcb>>, Option<Ref<Tcb>>) {
-        (self.queue.head(), self.queue.tail())
+    /// Who waits.
+    pub const fn queue(&self) -> &Queue {
+        &self.queue
     }
     /// The bound thread.
     #[inline(always)]

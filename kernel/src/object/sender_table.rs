@@ -83,6 +83,17 @@ pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
     }
 }
 
+/// The hardware entry that posts the bit of `badge` to `receiver`.
+pub fn hardware_entry(receiver: u16, badge: u64) -> Option<u64> {
+    SenderEntry::new(receiver, badge.trailing_zeros() as u8).map(SenderEntry::bits)
+}
+
+/// The hardware entry behind a capability slot.
+pub fn entry_at(k: &Kernel, slot: Ref<Cte>) -> u64 {
+    let (table, index) = place(slot);
+    k.get(table).entries[index]
+}
+
 /// The notification to register: writable, a doorbell, its badge one bit.
 fn check_notification(k: &Kernel, cap: Cap) -> Result<(Ref<Notification>, u64), Refusal> {
     let notification = cap

@@ -83,10 +83,14 @@ pub struct Tcb {
     pub buffer_address: u64,
     /// User-interrupt registers while it does not run.
     pub user_interrupt: UserInterruptState,
+    /// Next in the list of all threads.
+    pub all_next: Option<Ref<Tcb>>,
+    /// Previous in that list.
+    pub all_prev: Option<Ref<Tcb>>,
     /// Debug name, padded with zero bytes.
     pub name: [u8; NAME_BYTES],
     /// Up to the line where the context starts.
-    pub padding: [u64; 12],
+    pub padding: [u64; 10],
 
     /// Registers.
     pub context: Context,
@@ -183,6 +187,10 @@ impl Tcb {
 }
 
 impl Ref<Tcb> {
+    /// The first of its slots.
+    pub fn slots_start(self) -> Ref<Cte> {
+        self.slot(Slot::CSpace)
+    }
     /// One of its slots.
     #[inline(always)]
     pub fn slot(self, slot: Slot) -> Ref<Cte> {

@@ -16,6 +16,7 @@ use crate::api::error::{Preempted, Refusal, Stop};
 use crate::api::invocation::{Answer, Invocation};
 use crate::mem::{Kva, Ref};
 use crate::state::Kernel;
+use crate::thread;
 
 /// What Retype makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +198,7 @@ fn create(k: &mut Kernel, kind: Type, address: Kva, device: bool) -> Cap {
             object.time_slice = slice;
             object.core = core;
             object.domain = domain;
+            thread::enlist(k, tcb);
             Cap::tcb(tcb)
         }
     }

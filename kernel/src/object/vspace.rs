@@ -55,33 +55,38 @@ fn check_root(k: &Kernel, cap: Cap) -> Result<(Ref<PageTable>, u16), Refusal> {
 
 /// An entry of a table.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub struct Place {
     table: Ref<PageTable>,
     index: usize,
     level: u32,
 }
 
 impl Place {
-    fn entry(self, k: &Kernel) -> Pte {
+    /// What stands there.
+    pub fn entry(self, k: &Kernel) -> Pte {
         k.get(self.table).0[self.index]
     }
     fn set(self, k: &mut Kernel, entry: Pte) {
         k.get_mut(self.table).0[self.index] = entry;
     }
     /// log2 of the bytes that the entry covers.
-    fn bits(self) -> usize {
+    pub fn bits(self) -> usize {
         sv39::shift(self.level) as usize
+    }
+    /// Kernel address of the entry.
+    pub fn address(self) -> u64 {
+        self.table.word() + (self.index * size_of::<Pte>()) as u64
     }
 }
 
 /// A lower table, found through an entry.
-fn table_at(paddr: u64) -> Ref<PageTable> {
+pub fn table_at(paddr: u64) -> Ref<PageTable> {
     // SAFETY: table pointers in user halves are written from names of tables, and cleared before the table goes away.
     unsafe { Ref::assume(Paddr(paddr).kva()) }
 }
 
 /// Walks from `root` to the first entry for `vaddr` that is no table pointer (seL4 `lookupPTSlot`).
-fn walk(k: &Kernel, root: Ref<PageTable>, vaddr: u64) -> Place {
+pub fn walk(k: &Kernel, root: Ref<PageTable>, vaddr: u64) -> Place {
     let mut place = Place { table: root, index: sv39::index(vaddr, 0), level: 0 };
     while place.level + 1 < LEVELS && place.entry(k).is_table() {
         let level = place.level + 1;
@@ -112,30 +117,28 @@ pub fn unmap_frame(k: &mut Kernel, cap: Cap) {
     }
 }
 
-/// Takes `table` out of the address space it is mapped in.
-fn unmap_table(k: &mut Kernel, cap: Cap) {
-    let (Some(table), asid, vaddr) = (cap.object::<PageTable>(), cap.mapped_asid(), cap.mapped_address()) else {
-        return;
-    };
-    let Ok(root) = find_root(k, asid) else { return };
+/// The entry that leads to `table`, on the way from `root` to `vaddr`.
+pub fn entry_of(k: &Kernel, root: Ref<PageTable>, table: Ref<PageTable>, vaddr: u64) -> Option<Place> {
     let mut place = Place { table: root, index: sv39::index(vaddr, 0), level: 0 };
-    loop {
-        let entry = place.entry(k);
-        if !entry.is_table() {
-            return;
-        }
-        let next = table_at(entry.paddr());
+    while place.level + 1 < LEVELS && place.entry(k).is_table() {
+        let next = table_at(place.entry(k).paddr());
         if next == table {
-            break;
+            return Some(place);
         }
         let level = place.level + 1;
-        if level == LEVELS {
-            return;
-        }
         place = Place { table: next, index: sv39::index(vaddr, level), level };
     }
-    place.set(k, Pte::EMPTY);
-    k.arch.fence_space(asid);
+    None
+}
+
+/// Takes `table` out of the address space it is mapped in.
+fn unmap_table(k: &mut Kernel, cap: Cap) {
+    let (Some(table), asid) = (cap.object::<PageTable>(), cap.mapped_asid()) else { return };
+    let Ok(root) = find_root(k, asid) else { return };
+    if let Some(place) = entry_of(k, root, table, cap.mapped_address()) {
+        place.set(k, Pte::EMPTY);
+        k.arch.fence_space(asid);
+    }
 }
 
 /// The last capability to a table goes away.

@@ -3,7 +3,7 @@
 use abi::bootinfo::{BootInfo, EXTRA_FDT, ExtraHeader, SlotRegion, slot};
 use abi::image::{BootHeader, KERNEL_PADDR, MAGIC, VERSION};
 
-use super::invariants;
+use super::world::check_invariants;
 use crate::arch::host::{ARENA, Host};
 use crate::arch::register::A0;
 use crate::arch::sv39::{self, Pte};
@@ -177,7 +177,7 @@ fn the_thread_starts_at_the_entry_with_boot_info_in_a0() {
     }
     sched::possible_switch_to(&mut k, root);
     assert_eq!(sched::leave(&mut k), Next::Run(root));
-    invariants::check(&k, cnode(&k, root));
+    check_invariants(&k);
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Scenario tests of the portable kernel, each a short script over a [`world::World`]. After every system call the world checks the
-//! kernel's invariants (`invariants.rs`).
+//! kernel's invariants (`src/invariants`).
 
 mod boot;
 mod errors;
 mod fastpath_equiv;
 mod faults;
 mod fpu;
-mod invariants;
 mod ipc;
 mod notifications;
 mod random_worlds;

@@ -3,6 +3,8 @@
 //! Root CNode of 13 bits with guard size 51, one domain, the standard slots, then an untyped of 4 MiB (32), a device untyped of 64 KiB
 //! (33). Tests ask for fresh slots from 64 on.
 
+use std::cell::RefCell;
+
 use abi::bootinfo::slot;
 use abi::ipc_buffer;
 use abi::label::{Label, Table};
@@ -10,11 +12,11 @@ use abi::message::MessageInfo;
 use abi::rights::Rights;
 use abi::{object, syscall};
 
-use super::invariants;
 use crate::api::syscall::{handle_fault, handle_interrupt, handle_syscall};
 use crate::arch::Interrupt;
 use crate::arch::host::{ARENA, Effect, Host};
 use crate::arch::register::{A0, A1, A2, A7, PC};
+use crate::invariants::{self, Depth, Survey};
 use crate::mem::{Buffer, Paddr, Ref};
 use crate::object::cap::{Cap, CapObject, Cte, FrameSize, VmRights};
 use crate::object::mdb::Mdb;
@@ -124,6 +126,7 @@ impl World {
             let cap = k.derive(source, k.cap(source)).expect("can be copied");
             k.insert(cap, source, tcb.slot(target));
         }
+        thread::enlist(&mut k, tcb);
         thread::set_up_reply_master(&mut k, tcb);
         let slice = k.config.time_slice;
         let object = k.get_mut(tcb);
@@ -216,7 +219,7 @@ impl World {
 
     /// Checks all of the kernel's state.
     pub fn check_invariants(&self) {
-        invariants::check(&self.k, self.cnode());
+        check_invariants(&self.k);
     }
 
     /// The running thread makes a system call with what its registers hold.
@@ -383,6 +386,14 @@ impl World {
             sched::switch_to(&mut self.k, before);
         }
     }
+}
+
+/// Checks all of a kernel's state.
+pub fn check_invariants(k: &Kernel) {
+    std::thread_local! {
+        static SURVEY: RefCell<Box<Survey>> = RefCell::new(Box::new(Survey::new()));
+    }
+    SURVEY.with(|survey| invariants::check(k, &mut survey.borrow_mut(), Depth::Full));
 }
 
 /// A machine with `receivers` receivers.

@@ -117,7 +117,7 @@ impl Arch for Riscv64 {
     }
 
     fn halt(&mut self) -> ! {
-        sbi::shut_down(false)
+        sbi::shut_down(sbi::Reason::None)
     }
 
     fn has_fpu(&self) -> bool {

@@ -65,9 +65,33 @@ pub fn put_char(byte: u8) {
     let _ = call(LEGACY_PUTCHAR, 0, [usize::from(byte), 0, 0, 0]);
 }
 
-/// Ends the machine; `failed` gives exit code 1.
-pub fn shut_down(failed: bool) -> ! {
-    let _ = call(SRST, 0, [0, usize::from(failed), 0, 0]);
+/// Exit code of the machine after a kernel panic: that of a Rust program that panics.
+pub const PANIC_CODE: usize = 101;
+
+/// Why the machine ends (SBI 2.0, "System Reset Extension").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It was asked to.
+    None,
+    /// The kernel has panicked.
+    Panic,
+}
+
+/// Reasons from here on are the vendor's. Our firmware takes the low 16 bits as exit code; others refuse them.
+const VENDOR: usize = 0xF000_0000;
+const SYSTEM_FAILURE: usize = 1;
+
+/// Ends the machine.
+pub fn shut_down(reason: Reason) -> ! {
+    match reason {
+        Reason::None => {
+            let _ = call(SRST, 0, [0, 0, 0, 0]);
+        }
+        Reason::Panic => {
+            let _ = call(SRST, 0, [0, VENDOR | PANIC_CODE, 0, 0]);
+            let _ = call(SRST, 0, [0, SYSTEM_FAILURE, 0, 0]);
+        }
+    }
     loop {
         core::hint::spin_loop();
     }

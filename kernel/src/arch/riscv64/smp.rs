@@ -89,6 +89,11 @@ pub fn wait_for_boot() {
     }
 }
 
+/// Whether the system has been built.
+pub fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed)
+}
+
 /// Core 0 has built the system: the others go on.
 pub fn open() {
     OPEN.store(true, Ordering::Release);

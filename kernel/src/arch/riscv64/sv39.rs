@@ -96,6 +96,11 @@ impl Pte {
         self.is_valid() && !self.is_table()
     }
 
+    /// Whether this maps a page that can be written.
+    pub const fn is_writable(self) -> bool {
+        self.0 & (V | W) == V | W
+    }
+
     /// Physical address of the page or table.
     pub const fn paddr(self) -> u64 {
         (self.0 >> PPN_SHIFT & PPN_MASK) << 12

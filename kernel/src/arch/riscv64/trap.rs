@@ -27,6 +27,8 @@ struct Held(&'static mut Kernel);
 impl Drop for Held {
     #[inline(always)]
     fn drop(&mut self) {
+        #[cfg(debug_assertions)]
+        checks::before_unlock(self.0);
         smp::unlock();
     }
 }
@@ -39,6 +41,51 @@ fn hold() -> Held {
     let kernel = unsafe { &mut *KERNEL.0.get() };
     kernel.enter(core_number());
     Held(kernel)
+}
+
+/// The kernel's state, for its last words.
+///
+/// # Safety
+/// No other core changes it, and the caller does not go back to who may be changing it on this core.
+pub unsafe fn look() -> &'static Kernel {
+    // SAFETY: the caller's promise.
+    unsafe { &*KERNEL.0.get() }
+}
+
+/// Builds with debug assertions check the kernel's state at every exit.
+#[cfg(debug_assertions)]
+mod checks {
+    use core::cell::UnsafeCell;
+
+    use super::smp;
+    use crate::invariants::{self, Depth, Survey};
+    use crate::state::Kernel;
+
+    /// A look at all capabilities costs time in proportion to their number: there is one at every exit while there are no more than
+    /// these, at every second up to twice as many, and so on.
+    const SLOTS_PER_EXIT: u64 = 192;
+    /// Of those looks, every so many go through the page tables too.
+    const FULL_EVERY: u64 = 16;
+
+    struct Memory(UnsafeCell<Survey>);
+    // SAFETY: used by the holder of the big lock only.
+    unsafe impl Sync for Memory {}
+    static SURVEY: Memory = Memory(UnsafeCell::new(Survey::new()));
+
+    #[inline(never)]
+    pub fn before_unlock(kernel: &Kernel) {
+        if smp::is_open() {
+            // SAFETY: the lock is held, and a check does not come back here.
+            let survey = unsafe { &mut *SURVEY.0.get() };
+            let every = 1 + survey.len() as u64 / SLOTS_PER_EXIT;
+            let depth = match survey.round() {
+                round if round.is_multiple_of(every * FULL_EVERY) => Depth::Full,
+                round if round.is_multiple_of(every) => Depth::Tree,
+                _ => Depth::Threads,
+            };
+            invariants::check(kernel, survey, depth);
+        }
+    }
 }
 
 /// Runs `work` with the big lock.

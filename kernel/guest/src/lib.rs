@@ -1,0 +1,4 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+
+pub mod trap;
