@@ -31,7 +31,7 @@ pub fn signal_recv(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64) -> Option<Ref<Tc
     if k.get(target).state() != WAITING {
         return None;
     }
-    let woken = k.get(target).waiters().0?;
+    let woken = k.get(target).queue().head()?;
     // It can run, and would be chosen.
     if !follows_fp(k, caller, woken) {
         return None;
