@@ -72,6 +72,25 @@ impl Boot {
         Ok(Self { label, name: manifest.name().to_owned(), path: image.path, image: image.bytes, config })
     }
 
+    /// A bare program of `soc/guest`, in M-mode from its first instruction, on a machine with these memory latencies (RL, WL).
+    ///
+    /// # Errors
+    /// If it does not compile, or its file cannot be read.
+    pub fn bare(program: &str, harts: u32, (rl, wl): (u32, u32), builder: &mut Builder) -> Result<Self, Error> {
+        let path = builder.bare("soc-guest", program)?;
+        let image = std::fs::read(&path).map_err(|source| Error::Program { path: path.clone(), source })?;
+        let config = soc::Config {
+            harts: harts as usize,
+            mode: soc::Mode::Timed,
+            schedule_seed: SEED,
+            rl,
+            wl,
+            max_cycles: Some(TIME_LIMIT_S * CLOCK_HZ),
+            ..soc::Config::default()
+        };
+        Ok(Self { label: format!("{program}, rl {rl}, wl {wl}"), name: program.to_owned(), path, image, config })
+    }
+
     /// The same with a load generator on the wire; `captured` keeps the packets.
     ///
     /// # Errors

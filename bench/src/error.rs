@@ -41,6 +41,14 @@ pub enum Error {
         /// What the host said.
         source: std::io::Error,
     },
+    /// A program that was built is gone.
+    #[error("cannot read {}: {source}", path.display())]
+    Program {
+        /// The program's file.
+        path: PathBuf,
+        /// What the host said.
+        source: std::io::Error,
+    },
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod boot;
+pub mod calibrate;
 mod capture;
 pub mod error;
 pub mod figure;

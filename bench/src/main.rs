@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bench::error::Error;
 use bench::tour::{self, Options, Output};
-use bench::{ipc, kernel, socket};
+use bench::{calibrate, ipc, kernel, socket};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
@@ -45,6 +46,12 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// The timing model beside Rocket RTL; writes target/results/calibrate.json.
+    Calibrate {
+        /// Print the records as JSON instead of tables.
+        #[arg(long)]
+        json: bool,
+    },
     /// Sockets; writes target/results/net.json.
     Net {
         /// How the server program reaches the network server.
@@ -79,9 +86,10 @@ struct Common {
 }
 
 impl Command {
-    fn options(self) -> Options {
+    fn run(self) -> Result<(), Error> {
         let options = |name, common: &Common| Options { quick: common.quick, ..Options::new(name, output(common)) };
-        match self {
+        let options = match self {
+            Self::Calibrate { json } => return calibrate::run(if json { Output::Json } else { Output::Tables }),
             Self::Tour { pcap, common } => Options {
                 ipc: Some(ipc::Sweep::new(common.quick)),
                 socket: Some(socket::Sweep::new(common.quick)),
@@ -104,7 +112,8 @@ impl Command {
                 let sweep = socket::Sweep { transports: transport, harts, connections, requests, ..default };
                 Options { socket: Some(sweep), pcap, ..options("net", &common) }
             }
-        }
+        };
+        tour::run(&options)
     }
 }
 
@@ -117,7 +126,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    match tour::run(&cli.command.options()) {
+    match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

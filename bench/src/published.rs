@@ -35,7 +35,7 @@ impl Figures {
 }
 
 /// The cells of one line.
-fn cells(line: &str) -> Vec<String> {
+pub(crate) fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut quoted = false;
     for character in line.chars() {

@@ -215,7 +215,7 @@ pub fn summary(measured: &Measured) -> Summary {
 }
 
 /// The commit of the tree, with a `+` if files that it tracks have changed. The figures do not count: a run writes them.
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").current_dir(tree()).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

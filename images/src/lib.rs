@@ -110,6 +110,15 @@ impl Builder {
         self.plan(manifest).map(drop)
     }
 
+    /// Builds binary `bin` of `package`, which runs without firmware and kernel; gives its file.
+    ///
+    /// # Errors
+    /// If it does not compile.
+    pub fn bare(&mut self, package: &str, bin: &str) -> Result<PathBuf> {
+        self.workspace.build(package, &BTreeSet::from([bin]), true)?;
+        Ok(self.workspace.binary(bin))
+    }
+
     fn plan(&self, manifest: &Manifest) -> Result<(System, Plan)> {
         let system = manifest.system()?;
         self.workspace.check(manifest, &system)?;

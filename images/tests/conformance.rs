@@ -1,22 +1,22 @@
-//! seL4's answers on the machine: the root server of `sel4-conformance`, which knows nothing of Wakeline, in images configured as
+//! seL4's answers on the machine: the root servers of `sel4-conformance`, which know nothing of Wakeline, in images configured as
 //! seL4's test suites configure their kernel.
 
 mod system;
 
 use abi::label::Table;
-use images::{Builder, Image, Options, RootServer};
+use images::{Builder, Image, Options, RootServer, Size};
 use soc::{End, Mode};
-use system::run;
+use system::{assert_lines, run};
 
-fn image(name: &str, labels: Table, harts: usize) -> Image {
+/// An image around one of the root servers, with sel4test's root CNode of 13 bits unless `configure` says otherwise.
+fn image(name: &str, bin: &str, configure: impl FnOnce(&mut RootServer)) -> Image {
     let mut builder = Builder::new().unwrap_or_else(|error| panic!("{error}"));
     let out = Some(builder.target().join(format!("images/{name}.elf")));
     let options = Options { quiet: true, out, ..Options::default() };
-    let program = builder.program("sel4-conformance", "sel4-conformance", &options);
+    let program = builder.program("sel4-conformance", bin, &options);
     let mut server = RootServer::new(program.unwrap_or_else(|error| panic!("{error}")));
-    server.labels = labels;
     server.kernel.root_cnode_bits = 13;
-    server.machine.harts = harts;
+    configure(&mut server);
     builder.build_root_server(&server, &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -31,7 +31,7 @@ fn rows(image: &Image, mode: Mode) -> usize {
 
 #[test]
 fn a_up_kernel_answers_as_sel4() {
-    let image = image("conformance-up", Table::Up, 1);
+    let image = image("conformance-up", "sel4-conformance", |server| server.labels = Table::Up);
     let count = rows(&image, Mode::Fast);
     assert!(count > 600, "rows went missing: {count}");
     assert_eq!(rows(&image, Mode::Timed), count);
@@ -39,8 +39,56 @@ fn a_up_kernel_answers_as_sel4() {
 
 #[test]
 fn a_smp_kernel_answers_as_sel4() {
-    let image = image("conformance-smp", Table::Smp, 2);
+    let image = image("conformance-smp", "sel4-conformance", |server| server.machine.harts = 2);
     let count = rows(&image, Mode::Fast);
     assert!(count > 600, "rows went missing: {count}");
     assert_eq!(rows(&image, Mode::Timed), count);
+}
+
+/// Exit code of `sel4-profile` with debug calls, without benchmark calls.
+const PRINTING: u8 = 4 | 1;
+
+#[test]
+fn the_defaults_are_those_of_sel4() {
+    let image = image("profile", "sel4-profile", |server| *server = RootServer::new(server.path.clone()));
+    let (end, text) = run(&image, Mode::Fast);
+    assert_lines(&text, &["radix 12", "nodes 1", "labels smp", "benchmarks false", "slice 10 ms"].map(profile));
+    assert_eq!(end, End::Exit(PRINTING.into()), "{text}");
+}
+
+#[test]
+fn a_root_server_gets_the_configuration_that_it_was_built_for() {
+    let image = image("profile-bench", "sel4-profile", |server| {
+        server.labels = Table::Up;
+        server.machine.harts = 2;
+        server.kernel.root_cnode_bits = 15;
+        server.kernel.benchmarks = true;
+        server.kernel.timer_tick = 3;
+        server.kernel.time_slice = 7;
+    });
+    let (end, text) = run(&image, Mode::Fast);
+    assert_lines(&text, &["radix 15", "nodes 1", "labels up", "benchmarks true", "slice 21 ms"].map(profile));
+    assert_eq!(end, End::Exit((PRINTING | 2).into()), "{text}");
+}
+
+#[test]
+fn a_kernel_without_debug_calls_has_none() {
+    let image = image("profile-quiet", "sel4-profile", |server| server.kernel.printing = false);
+    let (end, text) = run(&image, Mode::Fast);
+    assert!(!text.contains("sel4-profile"), "{text}");
+    assert_eq!(end, End::Exit(4), "{text}");
+}
+
+#[test]
+fn eight_gigabytes_come_in_aligned_untypeds() {
+    let image = image("profile-8g", "sel4-profile", |server| server.machine.memory = Size(8 << 30));
+    let (end, text) = run(&image, Mode::Fast);
+    // RAM starts at 2 GiB, with the kernel; its last GiB has the root task's objects.
+    assert_lines(&text, &["memory 81", "giga page 0xc0000000"].map(profile));
+    assert!(text.contains(" MiB, 6 aligned GiB") || text.contains(" MiB, 7 aligned GiB"), "{text}");
+    assert_eq!(end, End::Exit(PRINTING.into()), "{text}");
+}
+
+fn profile(line: &str) -> &'static str {
+    Box::leak(format!("sel4-profile: {line}").into_boxed_str())
 }

@@ -43,6 +43,8 @@ pub const AXI_DMA: Window = Window { base: 0x6010_0000, size: 0x1_0000 };
 pub const AXI_ETHERNET: Window = Window { base: 0x6014_0000, size: 0x4_0000 };
 /// Both, as the one device that models them.
 pub const AXI_NIC: Window = Window { base: AXI_DMA.base, size: crate::devices::axi_nic::WINDOW };
+/// Cadence GEM and its management block, placed as on QEMU's `sifive_u`.
+pub const GEM: Window = Window { base: 0x1009_0000, size: crate::devices::gem::WINDOW };
 /// Slots for virtio devices, placed as on QEMU's `virt` board.
 pub const VIRTIO_SLOTS: usize = 8;
 /// Slot of the virtio network device: the one that QEMU fills first.
@@ -71,6 +73,8 @@ pub const AXI_ETHERNET_IRQ: u32 = 12;
 pub const AXI_DMA_MM2S_IRQ: u32 = 13;
 /// PLIC source of the AXI DMA's receive channel.
 pub const AXI_DMA_S2MM_IRQ: u32 = 14;
+/// PLIC source of the GEM, as on QEMU's `sifive_u`.
+pub const GEM_IRQ: u32 = 53;
 /// MAC address in the device tree; locally administered.
 pub const MAC_ADDRESS: [u8; 6] = [0x02, 0x57, 0x4B, 0x4C, 0x00, 0x01];
 
@@ -78,9 +82,12 @@ const PHANDLE_PLIC: u32 = 1;
 const PHANDLE_FINISHER: u32 = 2;
 const PHANDLE_DMA: u32 = 3;
 const PHANDLE_PHY: u32 = 4;
+const PHANDLE_CLOCK: u32 = 5;
 /// Interrupt controllers of the harts follow.
 const PHANDLE_HART: u32 = 16;
 const UART_HZ: u32 = 3_686_400;
+/// Bus clock of the GEM, from which MDC is divided.
+const GEM_HZ: u32 = CORE_HZ;
 
 /// The flattened device tree of a machine; `initrd` is the range of an initial RAM disk. Its size depends on whether there is
 /// one, not on where.
@@ -231,6 +238,7 @@ fn soc(config: &Config) -> DeviceTreeNode {
     match config.net.nic {
         Nic::Axi => children.extend(axi_ethernet()),
         Nic::Virtio => {}
+        Nic::Gem => children.extend(gem()),
     }
     node(
         "soc",
@@ -313,6 +321,43 @@ fn axi_ethernet() -> [DeviceTreeNode; 2] {
     ]
 }
 
+/// Linux binding `cdns,macb.yaml`, the form of the FU540, whose two clocks are one here.
+fn gem() -> [DeviceTreeNode; 2] {
+    let window = |offset, size| Window { base: GEM.base + offset, size };
+    let phy = node("ethernet-phy@0", vec![cells("reg", &[0]), cells("phandle", &[PHANDLE_PHY])], []);
+    let clock = node(
+        "gem-clock",
+        vec![
+            text("compatible", &["fixed-clock"]),
+            cells("#clock-cells", &[0]),
+            cells("clock-frequency", &[GEM_HZ]),
+            cells("phandle", &[PHANDLE_CLOCK]),
+        ],
+        [],
+    );
+    let mac = node(
+        &format!("ethernet@{:x}", GEM.base),
+        vec![
+            text("compatible", &["sifive,fu540-c000-gem"]),
+            registers(&[
+                window(0, crate::devices::gem::REGISTERS),
+                window(crate::devices::gem::MANAGEMENT_OFFSET, 0x1000),
+            ]),
+            parent(),
+            cells("interrupts", &[GEM_IRQ]),
+            property_bytes("local-mac-address", &MAC_ADDRESS),
+            text("phy-mode", &["gmii"]),
+            cells("phy-handle", &[PHANDLE_PHY]),
+            text("clock-names", &["pclk", "hclk"]),
+            cells("clocks", &[PHANDLE_CLOCK, PHANDLE_CLOCK]),
+            cells("#address-cells", &[1]),
+            cells("#size-cells", &[0]),
+        ],
+        [phy],
+    );
+    [clock, mac]
+}
+
 fn power(name: &str, compatible: &str, value: u32) -> DeviceTreeNode {
     node(
         name,
@@ -375,7 +420,7 @@ mod tests {
 
     #[test]
     fn windows_do_not_overlap() {
-        let mut windows = vec![FINISHER, RTC, CLINT, UINTC, PLIC, UART, AXI_DMA, AXI_ETHERNET];
+        let mut windows = vec![FINISHER, RTC, CLINT, UINTC, PLIC, UART, AXI_DMA, AXI_ETHERNET, GEM];
         windows.extend((0..VIRTIO_SLOTS).map(virtio));
         windows.sort_by_key(|window| window.base);
         assert!(windows.windows(2).all(|pair| pair[0].base + pair[0].size <= pair[1].base));

@@ -13,14 +13,19 @@ use crate::event::EventQueue;
 use crate::hart::csr::irq;
 use crate::memory::{Memory, PAGE_BYTES};
 use crate::time::SimTime;
-use crate::timing::Path;
+use crate::timing::{Path, params};
 
 /// Interrupt lines into the harts, in `mip` positions.
 #[derive(Default)]
 pub(crate) struct Lines {
     bits: [u64; MAX_HARTS],
+    /// As the devices drive them now; a rise reaches the hart some cycles later.
+    driven: [u64; MAX_HARTS],
     changed: bool,
 }
+
+/// Device number of the events that let a rise reach its hart; their token is the hart.
+const RISE: usize = usize::MAX;
 
 impl Lines {
     #[inline]
@@ -28,11 +33,23 @@ impl Lines {
         self.bits[hart]
     }
 
-    fn set(&mut self, hart: usize, bit: u32, level: bool) {
-        let Some(bits) = self.bits.get_mut(hart) else { return };
-        let new = if level { *bits | 1 << bit } else { *bits & !(1 << bit) };
-        self.changed |= new != *bits;
-        *bits = new;
+    /// Drives a line. True if it has risen and the hart does not know: [`Lines::arrive`] tells it.
+    fn drive(&mut self, hart: usize, bit: u32, level: bool) -> bool {
+        let Some(driven) = self.driven.get_mut(hart) else { return false };
+        let risen = level && *driven >> bit & 1 == 0;
+        *driven = if level { *driven | 1 << bit } else { *driven & !(1 << bit) };
+        if !level {
+            let bits = self.bits[hart] & !(1 << bit);
+            self.changed |= bits != self.bits[hart];
+            self.bits[hart] = bits;
+        }
+        risen
+    }
+
+    /// The hart sees its lines as they are driven.
+    fn arrive(&mut self, hart: usize) {
+        self.changed |= self.bits[hart] != self.driven[hart];
+        self.bits[hart] = self.driven[hart];
     }
 
     /// True after any change that waiting harts have not been told of.
@@ -69,6 +86,8 @@ pub(crate) struct Bus {
     pub stop: Option<Exit>,
     /// In timed mode: no device access at a later time than this, unless it is the hart's next instruction anyway.
     pub order_limit: u64,
+    /// Interrupt lines take time.
+    pub timed: bool,
     slots: Vec<Slot>,
     events: EventQueue,
     plic: Plic,
@@ -91,6 +110,18 @@ struct Door<'a> {
     requests: &'a mut Vec<(u32, bool)>,
     stop: &'a mut Option<Exit>,
     console: &'a mut Console,
+    /// How long a rise takes to the hart; none: no time at all.
+    line_delay: Option<SimTime>,
+}
+
+/// Drives a line of a hart; a rise arrives at time `arrival`, or now.
+fn raise(lines: &mut Lines, events: &mut EventQueue, arrival: Option<SimTime>, hart: usize, bit: u32, level: bool) {
+    if lines.drive(hart, bit, level) {
+        match arrival {
+            Some(time) => events.push(time, RISE, hart as u64),
+            None => lines.arrive(hart),
+        }
+    }
 }
 
 impl Context for Door<'_> {
@@ -115,7 +146,8 @@ impl Context for Door<'_> {
         if done { Ok(()) } else { Err(BusError::Refused) }
     }
     fn hart_line(&mut self, hart: usize, bit: u32, level: bool) {
-        self.lines.set(hart, bit, level);
+        let arrival = self.line_delay.map(|delay| self.now + delay);
+        raise(self.lines, self.events, arrival, hart, bit, level);
     }
     fn stop(&mut self, exit: Exit) {
         self.stop.get_or_insert(exit);
@@ -135,6 +167,7 @@ impl Bus {
             console: Console::default(),
             stop: None,
             order_limit: 0,
+            timed: false,
             slots: vec![slot(board::PLIC, Model::Plic, Path::Plic), slot(board::UINTC, Model::Uintc, Path::Control)],
             events: EventQueue::default(),
             plic: Plic::new(harts),
@@ -174,7 +207,7 @@ impl Bus {
     pub fn read(&mut self, at: u64, size: u8, now: u64) -> Result<(u64, Path, u64), BusError> {
         let (slot, offset) = self.find(at, size)?;
         let mut value = 0;
-        self.enter(slot, cycles(now), |device, door| {
+        self.enter(slot, cycles(now), params::LINE_OF_ACCESS, |device, door| {
             value = device.read(door, offset, size)?;
             Ok(())
         })?;
@@ -184,7 +217,7 @@ impl Bus {
     /// Writes, as [`Bus::read`].
     pub fn write(&mut self, at: u64, size: u8, value: u64, now: u64) -> Result<(Path, u64), BusError> {
         let (slot, offset) = self.find(at, size)?;
-        self.enter(slot, cycles(now), |device, door| device.write(door, offset, size, value))?;
+        self.enter(slot, cycles(now), params::LINE_OF_ACCESS, |device, door| device.write(door, offset, size, value))?;
         Ok((self.slots[slot].path, self.latency(slot)))
     }
 
@@ -198,8 +231,12 @@ impl Bus {
     pub fn run_events(&mut self, now: SimTime) {
         while let Some(event) = self.events.pop_due(now) {
             let token = event.token;
+            if event.device == RISE {
+                self.lines.arrive(token as usize);
+                continue;
+            }
             // An event handler has nobody to report an error to.
-            let _ = self.enter(event.device, event.time, |device, door| {
+            let _ = self.enter(event.device, event.time, 0, |device, door| {
                 device.event(door, token);
                 Ok(())
             });
@@ -210,7 +247,7 @@ impl Bus {
     pub fn uintc_act(&mut self, act: impl FnOnce(&mut Uintc)) {
         act(&mut self.uintc);
         for hart in 0..MAX_HARTS {
-            self.lines.set(hart, irq::USI, self.uintc.line(hart));
+            raise(&mut self.lines, &mut self.events, None, hart, irq::USI, self.uintc.line(hart));
         }
     }
 
@@ -233,13 +270,18 @@ impl Bus {
         Err(BusError::Unmapped)
     }
 
+    /// Lets device `slot` act at `now`; interrupt lines that it raises reach the harts `line_delay` cycles later, and later through
+    /// the PLIC.
     fn enter(
         &mut self,
         slot: usize,
         now: SimTime,
+        line_delay: u64,
         act: impl FnOnce(&mut dyn Device, &mut Door) -> Result<(), BusError>,
     ) -> Result<(), BusError> {
         self.latest = self.latest.max(now);
+        let delay = |cycles: u64| (self.timed && cycles != 0).then(|| SimTime::from_ps(cycles * CYCLE.as_ps()));
+        let plic_delay = delay(line_delay + params::LINE_OF_PLIC);
         let Slot { model, sources, .. } = &mut self.slots[slot];
         let mut door = Door {
             now: self.latest,
@@ -251,6 +293,7 @@ impl Bus {
             requests: &mut self.requests,
             stop: &mut self.stop,
             console: &mut self.console,
+            line_delay: delay(line_delay),
         };
         let device: &mut dyn Device = match model {
             Model::Plic => &mut self.plic,
@@ -262,8 +305,9 @@ impl Bus {
             for (source, level) in self.requests.drain(..) {
                 self.plic.set_source(source, level);
             }
-            let lines = &mut self.lines;
-            self.plic.drive_lines(|hart, bit, level| lines.set(hart, bit, level));
+            let Self { plic, lines, events, latest, .. } = self;
+            let arrival = plic_delay.map(|delay| *latest + delay);
+            plic.drive_lines(|hart, bit, level| raise(lines, events, arrival, hart, bit, level));
         }
         result
     }

@@ -61,7 +61,7 @@ Exit code: that of the guest; 2 for a refused input, 124 at --max-cycles, 125 if
 
 Networks (--net): none; sink; echo; loopback; loadgen:connections=1,2,4;requests=200. Any but none takes
 ;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7. In front of any stands, with a comma, the NIC that the board
-has: axi (the default) or virtio.")]
+has: axi (the default), virtio or gem.")]
 struct Run {
     /// Image (or any RISC-V executable linked at 0x80000000)
     #[arg(value_name = "IMAGE.elf", required_unless_present_any = ["bare", "firmware", "dump_dtb"])]

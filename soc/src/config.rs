@@ -9,8 +9,8 @@ use crate::wire::NetSpec;
 pub const MAX_HARTS: usize = 8;
 /// The smallest RAM: room for firmware, kernel and root task.
 pub const MIN_MEMORY_BYTES: u64 = 1 << 20;
-/// The largest RAM that the machine accepts.
-pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
+/// The largest RAM that the machine accepts. The host gives memory for the pages that the guest writes.
+pub const MAX_MEMORY_BYTES: u64 = 8 << 30;
 
 /// How time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

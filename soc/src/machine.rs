@@ -20,7 +20,7 @@ use crate::config::{Config, Mode};
 use crate::debug::{Debug, Debugger, Halt, Off, Stop};
 use crate::device::{Device, Exit};
 use crate::devices::virtio::{EmptySlot, VirtioMmio};
-use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, rtc::Rtc, uart::Uart};
+use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, gem::Gem, rtc::Rtc, uart::Uart};
 use crate::disk::Disk;
 use crate::elf::{self, Executable, Segment};
 use crate::error::SocError;
@@ -97,6 +97,7 @@ impl Machine {
         let timed = config.mode == Mode::Timed;
         let mut bus = Bus::new(config.memory_bytes, config.harts);
         bus.ram.log_dma = timed;
+        bus.timed = timed;
         bus.attach(board::CLINT, &[], Path::Control, Box::new(Clint::new(config.harts)));
         bus.attach(board::FINISHER, &[], Path::Control, Box::new(Finisher));
         bus.attach(board::RTC, &[board::RTC_IRQ], Path::Control, Box::new(Rtc::default()));
@@ -108,6 +109,7 @@ impl Machine {
         }
         match config.net.nic {
             Nic::Axi => drop(bus.attach(board::AXI_NIC, &lines, Path::Axi, Box::new(AxiNic::new(network.link)))),
+            Nic::Gem => drop(bus.attach(board::GEM, &[board::GEM_IRQ], Path::Axi, Box::new(Gem::new(network.link)))),
             Nic::Virtio => virtio[board::VIRTIO_NET_SLOT] = Box::new(VirtioMmio::network(network.link)),
         }
         for (slot, device) in virtio.into_iter().enumerate() {
@@ -445,6 +447,7 @@ impl Core {
         for hart in &mut self.harts {
             if hart.waiting && !hart.stuck && hart.wakes(self.bus.lines.of(hart.id)) {
                 hart.waiting = false;
+                hart.woken = true;
                 let wake = now.max(hart.clock) + timing.wake();
                 hart.statistics.idle_cycles += wake - hart.clock;
                 hart.clock = wake;
@@ -464,8 +467,9 @@ impl Core {
         let Self { harts, bus, blocks, .. } = self;
         let hart = &mut harts[id];
         hart.sync_translations(&bus.ram);
+        let woken = core::mem::take(&mut hart.woken);
         if place.is_none() && hart.take_interrupt(&mut bus.ram, bus.lines.of(id)) {
-            hart.clock += if T::TIMED { timing.interrupt(id) } else { 1 };
+            hart.clock += if T::TIMED { timing.interrupt(id, woken) } else { 1 };
         }
         let (mut current, mut flow) = place.unwrap_or((NONE, Flow::System));
         loop {
@@ -519,7 +523,7 @@ impl Core {
                         break;
                     }
                     if hart.take_interrupt(&mut bus.ram, bus.lines.of(id)) && T::TIMED {
-                        hart.clock += timing.interrupt(id);
+                        hart.clock += timing.interrupt(id, false);
                     }
                 }
                 Flow::Exception => {
@@ -591,7 +595,7 @@ fn enter_block<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, block:
         let walk = hart.walk_for_timing(&mut bus.ram, hart.pc, crate::hart::pmp::Access::Fetch);
         cycles += walk.map_or(0, |walk| timing.refill(hart.id, hart.clock, hart.pc, &walk, true));
     }
-    cycles + timing.block(hart.id, block, matches!(flow, Flow::Taken | Flow::Indirect))
+    cycles + timing.block(hart.id, hart.clock + cycles, block, matches!(flow, Flow::Taken | Flow::Indirect))
 }
 
 impl Schedule {

@@ -3,6 +3,8 @@
 
 pub mod number;
 pub mod row;
+#[cfg(target_os = "none")]
+pub mod server;
 pub mod table;
 
 pub use number::Invocation;

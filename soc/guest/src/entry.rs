@@ -167,6 +167,11 @@ pub fn supervisor_vector() -> u64 {
     guest_supervisor_trap as *const () as u64
 }
 
+/// Address of the machine trap vector that [`enter`] relies on.
+pub fn machine_vector() -> u64 {
+    guest_trap as *const () as u64
+}
+
 extern "C" fn unexpected(cause: u64) -> ! {
     let pc = crate::read_csr!("mepc");
     crate::println!("unexpected trap: cause {cause:#x} pc {pc:#x}");

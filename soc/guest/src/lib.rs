@@ -8,6 +8,8 @@ pub mod entry;
 #[cfg(target_os = "none")]
 pub mod handler;
 #[cfg(target_os = "none")]
+pub mod measure;
+#[cfg(target_os = "none")]
 pub mod mmio;
 #[cfg(target_os = "none")]
 pub mod uart;

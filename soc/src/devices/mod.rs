@@ -5,12 +5,16 @@ pub mod axi_eth;
 pub mod axi_nic;
 pub mod clint;
 pub mod finisher;
+pub mod gem;
 pub mod plic;
 pub mod rtc;
 pub mod uart;
 pub mod uintc;
 pub mod virtio;
 
+mod fcs;
+mod internet_checksum;
 mod irq_line;
+mod phy;
 mod port;
 mod timer;

@@ -12,7 +12,7 @@ use super::insn::Insn;
 use super::{Exception, Hart};
 use crate::bus::Bus;
 use crate::hart::insn::Op;
-use crate::timing::{Indirect, Timing, Touch};
+use crate::timing::{Indirect, Timing, Touch, wait_for};
 use access::amo;
 
 /// How a block ended. `hart.pc`, `clock` and `instructions` are up to date.
@@ -107,6 +107,12 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 }
             };
         }
+        // A result that takes so many cycles to its first use.
+        macro_rules! late {
+            ($latency:expr) => {
+                extra!(wait_for($latency, insn.ahead))
+            };
+        }
         macro_rules! branch {
             ($condition:expr) => {{
                 let taken = $condition;
@@ -145,7 +151,8 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 let value = rs2!() as $type;
                 if let Some(offset) = hart.tlb.store.hit::<$bytes>(va, hart.data_context) {
                     if T::TIMED {
-                        hart.clock += access::cost(hart, bus, timing, va, offset, Touch::Write);
+                        let touch = if insn.ahead.is_store() { Touch::WriteRun } else { Touch::Write };
+                        hart.clock += access::cost(hart, bus, timing, va, offset, touch);
                     }
                     bus.ram.write(offset, value.to_le_bytes());
                     if bus.ram.reserved() != 0 {
@@ -218,63 +225,63 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
             Op::Sraw => set!((rs1!() as i32 >> (rs2!() & 31)) as u64),
 
             Op::Mul => {
-                extra!(timing.mul(rs1!(), false, false));
+                late!(timing.mul(rs1!(), false, false));
                 set!(rs1!().wrapping_mul(rs2!()));
             }
             Op::Mulh => {
-                extra!(timing.mul(rs1!(), true, false));
+                late!(timing.mul(rs1!(), true, false));
                 set!(((i128::from(rs1!() as i64) * i128::from(rs2!() as i64)) >> 64) as u64);
             }
             Op::Mulhsu => {
-                extra!(timing.mul(rs1!(), true, false));
+                late!(timing.mul(rs1!(), true, false));
                 set!((i128::from(rs1!() as i64).wrapping_mul(rs2!() as i128) >> 64) as u64);
             }
             Op::Mulhu => {
-                extra!(timing.mul(rs1!(), true, false));
+                late!(timing.mul(rs1!(), true, false));
                 set!(((u128::from(rs1!()) * u128::from(rs2!())) >> 64) as u64);
             }
             Op::Div => {
                 let (a, b) = (rs1!() as i64, rs2!() as i64);
-                extra!(timing.div(a as u64, b as u64, true, false));
+                late!(timing.div(a as u64, b as u64, true, false));
                 set!(if b == 0 { u64::MAX } else { a.wrapping_div(b) as u64 });
             }
             Op::Divu => {
                 let (a, b) = (rs1!(), rs2!());
-                extra!(timing.div(a, b, false, false));
+                late!(timing.div(a, b, false, false));
                 set!(a.checked_div(b).unwrap_or(u64::MAX));
             }
             Op::Rem => {
                 let (a, b) = (rs1!() as i64, rs2!() as i64);
-                extra!(timing.div(a as u64, b as u64, true, true));
+                late!(timing.div(a as u64, b as u64, true, true));
                 set!(if b == 0 { a as u64 } else { a.wrapping_rem(b) as u64 });
             }
             Op::Remu => {
                 let (a, b) = (rs1!(), rs2!());
-                extra!(timing.div(a, b, false, true));
+                late!(timing.div(a, b, false, true));
                 set!(a.checked_rem(b).unwrap_or(a));
             }
             Op::Mulw => {
-                extra!(timing.mul(rs1!(), false, true));
+                late!(timing.mul(rs1!(), false, true));
                 set!(SIGN_W(rs1!().wrapping_mul(rs2!())));
             }
             Op::Divw => {
                 let (a, b) = (rs1!() as i32, rs2!() as i32);
-                extra!(timing.div(a as u64, b as u64, true, false));
+                late!(timing.div(a as u64, b as u64, true, false));
                 set!(if b == 0 { u64::MAX } else { a.wrapping_div(b) as u64 });
             }
             Op::Divuw => {
                 let (a, b) = (rs1!() as u32, rs2!() as u32);
-                extra!(timing.div(u64::from(a), u64::from(b), false, false));
+                late!(timing.div(u64::from(a), u64::from(b), false, false));
                 set!(SIGN_W(u64::from(a.checked_div(b).unwrap_or(u32::MAX))));
             }
             Op::Remw => {
                 let (a, b) = (rs1!() as i32, rs2!() as i32);
-                extra!(timing.div(a as u64, b as u64, true, true));
+                late!(timing.div(a as u64, b as u64, true, true));
                 set!(if b == 0 { a as u64 } else { a.wrapping_rem(b) as u64 });
             }
             Op::Remuw => {
                 let (a, b) = (rs1!() as u32, rs2!() as u32);
-                extra!(timing.div(u64::from(a), u64::from(b), false, true));
+                late!(timing.div(u64::from(a), u64::from(b), false, true));
                 set!(SIGN_W(u64::from(a.checked_rem(b).unwrap_or(a))));
             }
 
@@ -369,7 +376,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                         (_, 1 | 5) => Indirect::Return,
                         _ => Indirect::Jump,
                     };
-                    hart.clock += timing.indirect(hart.id, here!(), target, kind, link);
+                    hart.clock += timing.indirect(hart.id, here!(), target, kind, link, insn.index == 1);
                 }
                 set!(link);
                 finish!(target, Flow::Indirect);

@@ -143,6 +143,11 @@ impl Op {
         matches!(self, Op::Lb | Op::Lbu | Op::Lh | Op::Lhu)
     }
 
+    /// True for the M extension.
+    pub fn is_multiply_or_divide(self) -> bool {
+        self as u8 >= Op::Mul as u8 && self as u8 <= Op::Remuw as u8
+    }
+
     /// True for plain loads.
     pub fn is_load(self) -> bool {
         self as u8 >= Op::Lb as u8 && self as u8 <= Op::Fld as u8
@@ -201,6 +206,46 @@ pub struct Insn {
     pub index: u8,
     /// Ordering bits of an atomic (`aq` or `rl` set).
     pub ordered: bool,
+    /// What follows, as far as the timing model must know when this instruction turns out to be slow.
+    pub ahead: Ahead,
+}
+
+/// The instructions behind one whose cost is known only when it runs; filled in by `timing::pipeline`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead(u8);
+
+impl Ahead {
+    const PORT_BUSY: u8 = 1 << 7;
+    const MAX_DISTANCE: u64 = Self::PORT_BUSY as u64 - 1;
+
+    /// `distance`: cycles from this instruction to the first that needs its result or its unit, 1 if that is the next one.
+    /// `port_busy`: every instruction in between writes a register.
+    pub fn of_result(distance: u64, port_busy: bool) -> Self {
+        Self(distance.min(Self::MAX_DISTANCE) as u8 | if port_busy { Self::PORT_BUSY } else { 0 })
+    }
+
+    /// Of a store: another one is next.
+    pub fn store_follows() -> Self {
+        Self(1)
+    }
+
+    /// See [`Ahead::of_result`].
+    #[inline(always)]
+    pub fn distance(self) -> u64 {
+        u64::from(self.0 & !Self::PORT_BUSY)
+    }
+
+    /// See [`Ahead::of_result`].
+    #[inline(always)]
+    pub fn port_busy(self) -> bool {
+        self.0 & Self::PORT_BUSY != 0
+    }
+
+    /// See [`Ahead::store_follows`].
+    #[inline(always)]
+    pub fn is_store(self) -> bool {
+        self.0 != 0
+    }
 }
 
 const _: () = assert!(size_of::<Insn>() == 16);
@@ -219,6 +264,7 @@ impl Insn {
             len: 4,
             index: 0,
             ordered: false,
+            ahead: Ahead::default(),
         }
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct Hart {
     pub instructions: u64,
     /// In `wfi`.
     pub waiting: bool,
+    /// `wfi` has just ended.
+    pub woken: bool,
     /// The trap handler cannot be fetched: the hart would fault for ever, and is stopped instead.
     pub stuck: bool,
     /// Set by instructions after which another hart should get a turn (`wfi`, `pause`, failed `sc`).
@@ -87,6 +89,7 @@ impl Hart {
             clock: 0,
             instructions: 0,
             waiting: false,
+            woken: false,
             stuck: false,
             yields: false,
             csrs: Csrs::reset(),

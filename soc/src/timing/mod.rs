@@ -12,6 +12,7 @@ pub(crate) mod rocket;
 mod translation;
 
 use crate::hart::block::Block;
+use crate::hart::insn::Ahead;
 use crate::hart::mmu::Walk;
 use crate::outcome::HartStatistics;
 
@@ -29,10 +30,21 @@ pub enum Path {
 /// Kind of an access to RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// Load or `lr`.
+    /// Load.
     Read,
+    /// `lr`: asks for the line as a store does, but leaves it clean.
+    Reserve,
     /// Store, `sc`, AMO.
     Write,
+    /// Store with another one right behind it.
+    WriteRun,
+}
+
+/// Cycles that the pipeline waits for a result that takes `latency` cycles to its first use, given what it can do meanwhile.
+#[inline(always)]
+pub(crate) fn wait_for(latency: u64, ahead: Ahead) -> u64 {
+    let floor = if ahead.port_busy() { params::WRITE_PORT_WAIT } else { 0 };
+    latency.saturating_sub(ahead.distance()).max(floor)
 }
 
 /// How control reached an indirect target.
@@ -51,8 +63,8 @@ pub enum Indirect {
 pub(crate) trait Timing {
     /// False lets the compiler drop every question.
     const TIMED: bool;
-    /// A block starts at virtual address `pc`. `transferred`: reached by a taken branch or jump.
-    fn block(&mut self, hart: usize, block: &Block, transferred: bool) -> u64 {
+    /// A block starts at `now`. `transferred`: reached by a taken branch or jump.
+    fn block(&mut self, hart: usize, now: u64, block: &Block, transferred: bool) -> u64 {
         0
     }
     /// True if the page of `va` misses in the instruction TLB.
@@ -79,15 +91,15 @@ pub(crate) trait Timing {
     fn jump(&mut self, hart: usize, pc: u64, target: u64, link: Option<u64>) -> u64 {
         0
     }
-    /// `jalr` at `pc`.
-    fn indirect(&mut self, hart: usize, pc: u64, target: u64, kind: Indirect, link: u64) -> u64 {
+    /// `jalr` at `pc`; `first` in its block.
+    fn indirect(&mut self, hart: usize, pc: u64, target: u64, kind: Indirect, link: u64, first: bool) -> u64 {
         0
     }
-    /// A multiply; `high` for the upper half, `word` for 32 bits.
+    /// A multiply, to a dependent instruction; `high` for the upper half, `word` for 32 bits.
     fn mul(&mut self, a: u64, high: bool, word: bool) -> u64 {
         0
     }
-    /// A divide or remainder of the given (already extended) operands.
+    /// A divide or remainder of the given (already extended) operands, to a dependent instruction.
     fn div(&mut self, a: u64, b: u64, signed: bool, remainder: bool) -> u64 {
         0
     }
@@ -99,8 +111,8 @@ pub(crate) trait Timing {
     fn exception(&mut self, hart: usize) -> u64 {
         0
     }
-    /// Trap entry by an interrupt.
-    fn interrupt(&mut self, hart: usize) -> u64 {
+    /// Trap entry by an interrupt; `woken`: out of `wfi`.
+    fn interrupt(&mut self, hart: usize, woken: bool) -> u64 {
         0
     }
     /// `uret sret mret`.
@@ -123,8 +135,8 @@ pub(crate) trait Timing {
     fn sfence(&mut self, hart: usize, va: Option<u64>, keep_global: bool) -> u64 {
         0
     }
-    /// An uncached read at `now`.
-    fn device_read(&mut self, hart: usize, now: u64, path: Path, latency: u64) -> u64 {
+    /// An uncached read at `now`, with what follows it.
+    fn device_read(&mut self, hart: usize, now: u64, path: Path, latency: u64, ahead: Ahead) -> u64 {
         0
     }
     /// An uncached write at `now`.

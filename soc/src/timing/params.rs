@@ -12,10 +12,12 @@ pub const NARROW_LOAD_BUBBLES: u64 = 2;
 pub const ORDERED_AMO_BUBBLES: u64 = 2;
 /// Bubbles before a dependent of a CSR read (M1).
 pub const CSR_READ_BUBBLES: u64 = 2;
-/// A memory access that is replayed behind a pending store or read-modify-write (M1).
+/// A memory access that is replayed behind a pending store or read-modify-write (M1), and a store right behind one that missed
+/// (M1 and M4: what a write stream costs beyond its misses).
 pub const REPLAY: u64 = 5;
-/// A load this many instructions or fewer behind an overlapping store is replayed (M1: gaps 0 and 1).
-pub const STORE_LOAD_WINDOW: usize = 2;
+/// A store can be written to the cache this many cycles after its own, in the first cycle without a load or AMO; until then a load
+/// of the same bytes is replayed (M1: gaps 0 and 1, and four stores followed by four loads).
+pub const STORE_DRAIN: u64 = 2;
 /// A load or AMO this many instructions or fewer behind an unordered AMO is replayed (M1: gaps 0 to 2; 3 assumed).
 pub const AMO_WINDOW: usize = 4;
 /// A `fence` right behind a memory access, beyond its issue cycle; one less for each instruction between (M1).
@@ -27,10 +29,14 @@ pub const CSR_FLUSH: u64 = 4;
 pub const SYSTEM_FLUSH: u64 = 4;
 /// From the slot of a trapping instruction to the first handler instruction (M1).
 pub const TRAP: u64 = 5;
-/// From the interrupted slot to the first handler instruction (S: same path as exceptions).
-pub const INTERRUPT: u64 = 5;
-/// From an interrupt line to the first instruction behind `wfi`, beyond trap entry (M1: 10 in all).
-pub const WFI_WAKE: u64 = 5;
+/// From the interrupted slot to the first handler instruction (M1: 11 from `csrs mip`, of which 5 are the flush).
+pub const INTERRUPT: u64 = 6;
+/// The same out of `wfi`, or from the line to the next instruction if the trap is masked (M1: 10 from the store to `msip`).
+pub const WFI_WAKE: u64 = 3;
+/// From a store to a device register to the interrupt line that it raises (M1: 13 from the store to `msip` to the handler).
+pub const LINE_OF_ACCESS: u64 = 6;
+/// From a device's line through the PLIC to the hart (M1: 19 from the store to the device to the handler).
+pub const LINE_OF_PLIC: u64 = 6;
 
 /// Mispredicted branch, jump or return (M1).
 pub const MISPREDICT: u64 = 3;
@@ -53,6 +59,9 @@ pub const MUL_BITS: u32 = 8;
 pub const MUL_BASE: u64 = 2;
 /// Fewest iterations (M1).
 pub const MUL_MIN: u64 = 2;
+/// Least wait for the result of a multiply, divide or uncached load if every instruction since then wrote a register: such results
+/// go through a write port of their own, which only gets a slot that those leave free (M1).
+pub const WRITE_PORT_WAIT: u64 = 3;
 /// Cycles of `mulh mulhu mulhsu` (M1: no early out).
 pub const MULH: u64 = 10;
 /// Divide beyond its iterations (M1).
@@ -90,8 +99,13 @@ pub const L1D_MISS_ONE_HART: u64 = 13;
 pub const L1D_MISS: u64 = 22;
 /// Data miss, line dirty in another L1, beyond RL + WL (M4).
 pub const L1D_MISS_DIRTY_ELSEWHERE: u64 = 30;
-/// How much of a transaction on a line overlaps with the one before it on the same line (M4: contended AMO, 2 and 4 harts).
-pub const HUB_OVERLAP: u64 = 10;
+/// How much of a transaction on a line overlaps with the one before it on the same line (M4: an AMO that four harts contend for
+/// moves every 30.75, 58 and 86 cycles, where one move alone takes 32, 61 and 90).
+pub const HUB_OVERLAP: u64 = 3;
+/// Cycles from one line through the hub to the next, whoever asks (M4: four read streams get a line every 13.5 cycles).
+pub const HUB_LINE: u64 = 13;
+/// The same for a dirty victim on its way out (M4: four write streams get one every 17.25 cycles, beyond [`HUB_LINE`]).
+pub const HUB_VICTIM: u64 = 4;
 /// Dirty victim of a miss (M1).
 pub const DIRTY_VICTIM: u64 = 13;
 /// Instruction miss on a one-hart machine, beyond RL (M1).

@@ -5,9 +5,11 @@
 //!
 //! Registers are numbered from 0 to 63: x0 to x31, then f0 to f31. x0 is never late, so 0 also stands for none.
 
+use std::collections::VecDeque;
+
 use super::params;
 use crate::hart::float::instruction::{self, File, Unit};
-use crate::hart::insn::{Insn, Op};
+use crate::hart::insn::{Ahead, Insn, Op};
 
 /// A result that is not ready when the block ends: register slot and cycles still to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +65,7 @@ fn late_result(insn: &Insn) -> u64 {
         Op::Flw | Op::Fld => params::FLOAT_LOAD_BUBBLES,
         Op::Float => float_latency(instruction::unit(insn.imm as u32)) - 1,
         op if op.is_narrow_load() => params::NARROW_LOAD_BUBBLES,
-        op if op.is_amo() && insn.ordered => params::ORDERED_AMO_BUBBLES,
+        op if (op.is_amo() || matches!(op, Op::LrW | Op::LrD)) && insn.ordered => params::ORDERED_AMO_BUBBLES,
         op if op.is_load() || op.is_amo() => params::LOAD_BUBBLES,
         Op::LrW | Op::LrD => params::LOAD_BUBBLES,
         Op::ScW | Op::ScD => params::NARROW_LOAD_BUBBLES,
@@ -149,6 +151,7 @@ pub(crate) fn schedule(insns: &mut [Insn]) -> Tail {
     let mut ready = [0u64; REGISTERS];
     // Cycle at which the unit that divides can start.
     let mut divider = 0;
+    let mut stores = PendingStores::default();
     for at in 0..insns.len() {
         let insn = insns[at];
         if insn.op == Op::End {
@@ -159,7 +162,8 @@ pub(crate) fn schedule(insns: &mut [Insn]) -> Tail {
         let latest = (1..REGISTERS).filter(|register| read >> register & 1 != 0).map(|register| ready[register]).max();
         let unit = if iterates(&insn) { divider } else { 0 };
         let stall = latest.unwrap_or(0).max(unit).saturating_sub(clock + 1);
-        clock += 1 + stall + replay(&insns[..at], &insn);
+        clock += 1 + stall;
+        clock += stores.pass(clock, &insn).max(replay_behind_amo(&insns[..at], &insn));
         if let Some(register) = destination(&insn) {
             ready[usize::from(register)] = clock + 1 + late_result(&insn);
         }
@@ -168,6 +172,9 @@ pub(crate) fn schedule(insns: &mut [Insn]) -> Tail {
         }
         insns[at].cost = clock as u16;
     }
+    for at in 0..insns.len() {
+        insns[at].ahead = ahead(insns, at, clock);
+    }
     (1..REGISTERS)
         .map(|at| Tail { register: at as u8, bubbles: ready[at].saturating_sub(clock + 1) as u8 })
         .filter(|tail| tail.bubbles > 0)
@@ -175,21 +182,82 @@ pub(crate) fn schedule(insns: &mut [Insn]) -> Tail {
         .unwrap_or_default()
 }
 
-/// Extra cycles of a load or store that must be replayed because of an earlier one close by (M1).
-fn replay(before: &[Insn], insn: &Insn) -> u64 {
-    let recent = |distance: usize| before.iter().rev().take(distance);
-    if insn.op.is_load() && recent(params::STORE_LOAD_WINDOW).any(|store| store.op.is_store() && overlap(store, insn)) {
-        return params::REPLAY;
+/// What instruction `at` must know of those behind it; the block takes `end` cycles.
+fn ahead(insns: &[Insn], at: usize, end: u64) -> Ahead {
+    let insn = &insns[at];
+    let behind = &insns[at + 1..];
+    if insn.op.is_store() {
+        return if behind.first().is_some_and(|next| next.op.is_store()) {
+            Ahead::store_follows()
+        } else {
+            Ahead::default()
+        };
     }
-    let needs_port = insn.op.is_load() || insn.op.is_amo();
-    if needs_port && recent(params::AMO_WINDOW).any(|amo| amo.op.is_amo() && !amo.ordered) {
-        return params::REPLAY;
+    let multiplies = insn.op.is_multiply_or_divide();
+    if !multiplies && !insn.op.is_load() {
+        return Ahead::default();
     }
-    0
+    let result = destination(insn);
+    let wants = |other: &Insn| {
+        let reads = result.is_some_and(|register| sources(other) >> register & 1 != 0);
+        let writes = result.is_some() && destination(other) == result;
+        reads || writes || (multiplies && other.op.is_multiply_or_divide())
+    };
+    match behind.iter().position(|other| other.op != Op::End && wants(other)) {
+        Some(between) => {
+            let distance = u64::from(behind[between].cost - insn.cost);
+            let writes = |other: &Insn| destination(other).is_some_and(|register| register < 32);
+            let busy = between > 0 && distance == between as u64 + 1 && behind[..between].iter().all(writes);
+            Ahead::of_result(distance, busy)
+        }
+        // The block behind is not known: its first instruction is taken to want the result.
+        None => Ahead::of_result(end - u64::from(insn.cost) + 1, false),
+    }
 }
 
-/// Same base register and overlapping bytes. A base that changed in between is taken as the same address; the window is two
-/// instructions, so this hardly ever matters.
+/// Extra cycles of a load or AMO that must be replayed because of an unordered AMO close by (M1).
+fn replay_behind_amo(before: &[Insn], insn: &Insn) -> u64 {
+    let needs_port = insn.op.is_load() || insn.op.is_amo();
+    let mut recent = before.iter().rev().take(params::AMO_WINDOW);
+    if needs_port && recent.any(|amo| amo.op.is_amo() && !amo.ordered) { params::REPLAY } else { 0 }
+}
+
+/// Stores on their way to the cache: each waits for a cycle without a load.
+#[derive(Default)]
+struct PendingStores {
+    /// The store, and the first cycle in which it can be written.
+    stores: VecDeque<(u64, Insn)>,
+    clock: u64,
+}
+
+impl PendingStores {
+    /// `insn` issues in cycle `clock`; gives the cycles of its replay.
+    fn pass(&mut self, clock: u64, insn: &Insn) -> u64 {
+        let takes_port = insn.op.is_load() || insn.op.is_amo();
+        for cycle in self.clock + 1..=clock {
+            let free = cycle < clock || !takes_port;
+            if free && self.stores.front().is_some_and(|&(ready, _)| ready <= cycle) {
+                self.stores.pop_front();
+            }
+        }
+        self.clock = clock;
+        if insn.op.is_load() && self.stores.iter().any(|(_, store)| overlap(store, insn)) {
+            self.stores.clear();
+            self.clock += params::REPLAY;
+            return params::REPLAY;
+        }
+        if insn.op.is_store() {
+            self.stores.push_back((clock + params::STORE_DRAIN, *insn));
+        }
+        // An address whose base has changed is no longer known.
+        if let Some(register) = destination(insn) {
+            self.stores.retain(|(_, store)| store.rs1 != register);
+        }
+        0
+    }
+}
+
+/// Same base register, which has not changed in between, and overlapping bytes.
 fn overlap(store: &Insn, load: &Insn) -> bool {
     store.rs1 == load.rs1
         && store.imm < load.imm + i32::from(load.op.access_bytes())
@@ -241,6 +309,28 @@ mod tests {
         assert_eq!(cycles(&[store, nop, load]), 8);
         assert_eq!(cycles(&[store, nop, nop, load]), 4);
         assert_eq!(cycles(&[store, elsewhere]), 2);
+        let stores = [0, 8, 16, 24].map(|offset| Insn::new(Op::Sd, 0, 10, 5, offset));
+        let loads = [0, 8, 16, 24].map(|offset| Insn::new(Op::Ld, 6, 10, 0, offset));
+        assert_eq!(cycles(&[stores, loads].concat()), 13, "the last two stores find no free cycle");
+    }
+
+    #[test]
+    fn what_follows_a_slow_result() {
+        let mul = Insn::new(Op::Mul, 5, 8, 9, 0);
+        let other = Insn::new(Op::Add, 7, 8, 8, 0);
+        let store = Insn::new(Op::Sd, 0, 10, 8, 8);
+        let user = Insn::new(Op::Add, 6, 5, 5, 0);
+        let ahead = |program: &[Insn]| {
+            let mut insns = program.to_vec();
+            schedule(&mut insns);
+            insns[0].ahead
+        };
+        assert_eq!(ahead(&[mul, user]), Ahead::of_result(1, false));
+        assert_eq!(ahead(&[mul, other, other, user]), Ahead::of_result(3, true));
+        assert_eq!(ahead(&[mul, other, store, user]), Ahead::of_result(3, false));
+        assert_eq!(ahead(&[mul, other, mul]), Ahead::of_result(2, true));
+        assert_eq!(ahead(&[mul, other]), Ahead::of_result(2, false), "the end of the block");
+        assert!(ahead(&[store, store]).is_store() && !ahead(&[store, other]).is_store());
     }
 
     #[test]

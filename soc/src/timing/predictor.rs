@@ -31,6 +31,8 @@ pub(crate) struct Predictor {
     returns: [u64; RAS_ENTRIES],
     depth: usize,
     top: usize,
+    /// The last transfer was a call.
+    called: bool,
     pub mispredicts: u64,
 }
 
@@ -45,6 +47,7 @@ impl Predictor {
             returns: [0; RAS_ENTRIES],
             depth: 0,
             top: 0,
+            called: false,
             mispredicts: 0,
         }
     }
@@ -58,6 +61,7 @@ impl Predictor {
     /// A conditional branch.
     #[inline]
     pub fn branch(&mut self, pc: u64, target: u64, taken: bool) -> u64 {
+        self.called = false;
         let slot = self.history_slot(pc);
         let predicted = self.taken[slot];
         self.taken[slot] = taken;
@@ -82,17 +86,23 @@ impl Predictor {
         if !hit {
             self.insert(pc, target);
         }
+        self.called = false;
         if let Some(link) = link {
             self.push(link);
         }
         if hit { 0 } else { PREDECODE_REDIRECT }
     }
 
-    /// An indirect jump.
+    /// An indirect jump. `at_once`: right behind a taken transfer; a return then goes by the stack as it was before its call.
     #[inline]
-    pub fn indirect(&mut self, pc: u64, target: u64, kind: Indirect, link: u64) -> u64 {
+    pub fn indirect(&mut self, pc: u64, target: u64, kind: Indirect, link: u64, at_once: bool) -> u64 {
         let hit = self.find(pc);
+        let stale = at_once && self.called;
         let guess = match (kind, hit) {
+            (Indirect::Return, _) if stale => {
+                self.pop();
+                None
+            }
             (Indirect::Return, _) => self.pop().or(hit.map(|entry| self.targets[entry].target)),
             (_, hit) => hit.map(|entry| self.targets[entry].target),
         };
@@ -100,6 +110,7 @@ impl Predictor {
             Some(entry) => self.targets[entry].target = target,
             None => self.insert(pc, target),
         }
+        self.called = false;
         if kind == Indirect::Call {
             self.push(link);
         }
@@ -145,6 +156,7 @@ impl Predictor {
     }
 
     fn push(&mut self, address: u64) {
+        self.called = true;
         self.top = (self.top + 1) % RAS_ENTRIES;
         self.returns[self.top] = address;
         self.depth = (self.depth + 1).min(RAS_ENTRIES);
@@ -217,19 +229,21 @@ mod tests {
     fn calls_and_returns() {
         let mut p = Predictor::new();
         let mut call =
-            |from: u64| p.jump(from, 0x9000, Some(from + 4)) + p.indirect(0x9010, from + 4, Indirect::Return, 0);
+            |from: u64| p.jump(from, 0x9000, Some(from + 4)) + p.indirect(0x9010, from + 4, Indirect::Return, 0, false);
         call(0x1000);
         call(0x2000);
         assert_eq!(call(0x1000), 0);
         assert_eq!(call(0x2000), 0, "two call sites, one return");
+        p.jump(0x1000, 0x9000, Some(0x1004));
+        assert_eq!(p.indirect(0x9010, 0x1004, Indirect::Return, 0, true), MISPREDICT, "a function of a return only");
     }
 
     #[test]
     fn alternating_indirect_jumps_always_miss() {
         let mut p = Predictor::new();
-        let cost: u64 = (0..10).map(|n| p.indirect(0x1000, 0x2000 + 16 * (n & 1), Indirect::Jump, 0)).sum();
+        let cost: u64 = (0..10).map(|n| p.indirect(0x1000, 0x2000 + 16 * (n & 1), Indirect::Jump, 0, false)).sum();
         assert_eq!(cost, 30);
-        let again: u64 = (0..10).map(|_| p.indirect(0x1000, 0x3000, Indirect::Jump, 0)).sum();
+        let again: u64 = (0..10).map(|_| p.indirect(0x1000, 0x3000, Indirect::Jump, 0, false)).sum();
         assert_eq!(again, 3);
     }
 }

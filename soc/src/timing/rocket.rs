@@ -3,14 +3,15 @@
 //! Per hart: branch predictor, L1I and L1D tags, two TLBs with the walker's cache, the one slot for uncached accesses, and the
 //! late result that a block leaves behind. Between harts: the broadcast hub without directory or L2. A miss probes every other
 //! L1D; a line that is dirty there is written to memory and read back, so it costs RL + WL; an upgrade reads the whole line.
-//! Transactions on one line follow each other; otherwise hub and memory are taken as wide enough.
+//! Transactions on one line follow each other, and lines of several harts pass through the hub one by one.
 
 use super::cache::{Cache, State};
 use super::pipeline::{FAR, Tail};
 use super::predictor::Predictor;
 use super::translation::{PteCache, TlbModel};
-use super::{Indirect, Path, Timing, Touch, params};
+use super::{Indirect, Path, Timing, Touch, params, wait_for};
 use crate::hart::block::Block;
+use crate::hart::insn::Ahead;
 use crate::hart::mmu::Walk;
 use crate::memory::LINE_BYTES;
 use crate::outcome::HartStatistics;
@@ -26,6 +27,8 @@ struct Model {
     /// Line of the last fetch: straight code in it needs no look-up.
     fetch_line: u64,
     tail: Tail,
+    /// The block that runs was reached by a taken branch or jump.
+    transferred: bool,
     /// Instructions since the last unordered AMO, and since the last memory access.
     behind_amo: u8,
     behind_access: u8,
@@ -39,6 +42,8 @@ struct Model {
 /// Model state of all harts.
 pub(crate) struct Rocket {
     harts: Vec<Model>,
+    /// Cycle at which the hub can take the next line; with one hart it never has to wait.
+    hub_free: u64,
     rl: u64,
     wl: u64,
 }
@@ -54,13 +59,14 @@ impl Rocket {
             pte_cache: PteCache::default(),
             fetch_line: u64::MAX,
             tail: Tail::default(),
+            transferred: false,
             behind_amo: FAR,
             behind_access: FAR,
             io_free: 0,
             transaction: (u64::MAX, 0),
             statistics: HartStatistics::default(),
         };
-        Self { harts: (0..harts).map(|_| model()).collect(), rl: rl.into(), wl: wl.into() }
+        Self { harts: (0..harts).map(|_| model()).collect(), hub_free: 0, rl: rl.into(), wl: wl.into() }
     }
 
     /// A load, store or walk that misses in the L1D of `hart`, or a store to a line that it only shares.
@@ -68,10 +74,9 @@ impl Rocket {
     #[inline(never)]
     fn data_miss(&mut self, hart: usize, now: u64, physical: u64, touch: Touch) -> u64 {
         let line = physical / LINE_BYTES;
-        let (mut elsewhere, mut dirty, mut wait) = (false, false, 0);
-        for (id, other) in self.harts.iter_mut().enumerate().filter(|&(id, _)| id != hart) {
+        let (mut elsewhere, mut dirty, mut wait) = (false, false, self.hub_free.saturating_sub(now));
+        for (_, other) in self.harts.iter_mut().enumerate().filter(|&(id, _)| id != hart) {
             let Some(state) = other.l1d.state(physical) else { continue };
-            debug_assert_ne!(id, hart);
             elsewhere = true;
             dirty |= state == State::Modified;
             other.l1d.set_state(physical, (touch == Touch::Read).then_some(State::Shared));
@@ -91,15 +96,23 @@ impl Rocket {
                     params::L1D_MISS_DIRTY_ELSEWHERE + self.rl + self.wl
                 }
             };
+        if touch == Touch::WriteRun {
+            cost += params::REPLAY;
+        }
         let state = match (touch, elsewhere) {
-            (Touch::Write, _) => State::Modified,
+            (Touch::Write | Touch::WriteRun, _) => State::Modified,
             (Touch::Read, true) => State::Shared,
-            (Touch::Read, false) => State::Exclusive,
+            (Touch::Read, false) | (Touch::Reserve, _) => State::Exclusive,
         };
+        let mut occupied = params::HUB_LINE;
         if model.l1d.state(physical).is_some() {
             model.l1d.set_state(physical, Some(state));
         } else if model.l1d.insert(physical, state) {
             cost += params::DIRTY_VICTIM;
+            occupied += params::HUB_VICTIM;
+        }
+        if several {
+            self.hub_free = self.hub_free.max(now) + occupied;
         }
         model.transaction = (line, now + cost);
         cost
@@ -107,7 +120,7 @@ impl Rocket {
 
     #[cold]
     #[inline(never)]
-    fn fetch_miss(&mut self, hart: usize, physical: u64) -> u64 {
+    fn fetch_miss(&mut self, hart: usize, now: u64, physical: u64) -> u64 {
         let dirty = self.harts.iter_mut().any(|other| {
             let dirty = other.l1d.state(physical) == Some(State::Modified);
             if dirty {
@@ -119,7 +132,11 @@ impl Rocket {
         let model = &mut self.harts[hart];
         model.statistics.l1i_misses += 1;
         model.l1i.insert(physical, State::Shared);
-        match (dirty, several) {
+        let wait = self.hub_free.saturating_sub(now);
+        if several {
+            self.hub_free = self.hub_free.max(now) + params::HUB_LINE;
+        }
+        wait + match (dirty, several) {
             (true, _) => params::L1D_MISS_DIRTY_ELSEWHERE + self.rl + self.wl,
             (false, true) => params::L1I_MISS + self.rl,
             (false, false) => params::L1I_MISS_ONE_HART + self.rl,
@@ -127,11 +144,11 @@ impl Rocket {
     }
 
     #[inline(never)]
-    fn fetch(&mut self, hart: usize, first: u64, last: u64) -> u64 {
+    fn fetch(&mut self, hart: usize, now: u64, first: u64, last: u64) -> u64 {
         let mut cost = 0;
         for line in first..=last {
             if self.harts[hart].l1i.state(line * LINE_BYTES).is_none() {
-                cost += self.fetch_miss(hart, line * LINE_BYTES);
+                cost += self.fetch_miss(hart, now + cost, line * LINE_BYTES);
             }
         }
         self.harts[hart].fetch_line = last;
@@ -152,7 +169,7 @@ impl Timing for Rocket {
     const TIMED: bool = true;
 
     #[inline(always)]
-    fn block(&mut self, hart: usize, block: &Block, transferred: bool) -> u64 {
+    fn block(&mut self, hart: usize, now: u64, block: &Block, transferred: bool) -> u64 {
         let model = &mut self.harts[hart];
         let mut cost = 0;
         if transferred && block.split_head {
@@ -162,6 +179,7 @@ impl Timing for Rocket {
             cost += u64::from(model.tail.bubbles);
         }
         model.tail = block.tail;
+        model.transferred = transferred;
         let reach = &block.reach;
         if usize::from(reach.first_access) + usize::from(model.behind_amo) < params::AMO_WINDOW {
             cost += params::REPLAY;
@@ -174,7 +192,7 @@ impl Timing for Rocket {
         model.behind_access = advance(model.behind_access, reach.behind_access);
         let (first, last) = (block.physical / LINE_BYTES, (block.physical + block.bytes - 1) / LINE_BYTES);
         if first != model.fetch_line || last != first {
-            cost += self.fetch(hart, first, last);
+            cost += self.fetch(hart, now + cost, first, last);
         }
         cost
     }
@@ -214,8 +232,8 @@ impl Timing for Rocket {
     fn data(&mut self, hart: usize, now: u64, physical: u64, touch: Touch) -> u64 {
         let l1d = &mut self.harts[hart].l1d;
         match (l1d.state(physical), touch) {
-            (Some(_), Touch::Read) | (Some(State::Modified), Touch::Write) => 0,
-            (Some(State::Exclusive), Touch::Write) => {
+            (Some(_), Touch::Read) | (Some(State::Modified), _) | (Some(State::Exclusive), Touch::Reserve) => 0,
+            (Some(State::Exclusive), _) => {
                 l1d.set_state(physical, Some(State::Modified));
                 0
             }
@@ -234,18 +252,19 @@ impl Timing for Rocket {
     }
 
     #[inline(always)]
-    fn indirect(&mut self, hart: usize, pc: u64, target: u64, kind: Indirect, link: u64) -> u64 {
-        self.harts[hart].predictor.indirect(pc, target, kind, link)
+    fn indirect(&mut self, hart: usize, pc: u64, target: u64, kind: Indirect, link: u64, first: bool) -> u64 {
+        let model = &mut self.harts[hart];
+        model.predictor.indirect(pc, target, kind, link, first && model.transferred)
     }
 
     fn mul(&mut self, a: u64, high: bool, word: bool) -> u64 {
         if high {
-            return params::MULH - 1;
+            return params::MULH;
         }
         let (bits, most) = if word { (u64::from(a as u32), 4) } else { (a, 8) };
         let significant = 64 - bits.leading_zeros();
         let iterations = (u64::from(significant.div_ceil(params::MUL_BITS)) + 1).clamp(params::MUL_MIN, most);
-        params::MUL_BASE + iterations - 1
+        params::MUL_BASE + iterations
     }
 
     fn div(&mut self, a: u64, b: u64, signed: bool, remainder: bool) -> u64 {
@@ -256,7 +275,7 @@ impl Timing for Rocket {
             if b == 0 { params::DIV_MAX } else { (highest(a).wrapping_sub(highest(b)) % 64).min(params::DIV_MAX) };
         let result_negative = if remainder { negative(a) } else { negative(a) != negative(b) };
         let fix = u64::from(negative(a) || negative(b)) + u64::from(result_negative);
-        params::DIV_BASE + steps + fix - 1
+        params::DIV_BASE + steps + fix
     }
 
     fn csr_write(&mut self, number: u32) -> u64 {
@@ -270,9 +289,9 @@ impl Timing for Rocket {
         params::TRAP - 1
     }
 
-    fn interrupt(&mut self, hart: usize) -> u64 {
+    fn interrupt(&mut self, hart: usize, woken: bool) -> u64 {
         self.harts[hart].tail = Tail::default();
-        params::INTERRUPT
+        if woken { 0 } else { params::INTERRUPT }
     }
 
     fn trap_return(&mut self, hart: usize) -> u64 {
@@ -306,13 +325,12 @@ impl Timing for Rocket {
         params::SYSTEM_FLUSH
     }
 
-    fn device_read(&mut self, hart: usize, now: u64, path: Path, latency: u64) -> u64 {
+    fn device_read(&mut self, hart: usize, now: u64, path: Path, latency: u64, ahead: Ahead) -> u64 {
         let model = &mut self.harts[hart];
         let wait = model.io_free.saturating_sub(now);
         let total = device_read_cycles(path, latency);
         model.io_free = now + wait + total;
-        // The issue cycle and the bubble before a dependent are in the static cost.
-        wait + total - 1 - params::LOAD_BUBBLES
+        wait + wait_for(total, ahead)
     }
 
     fn device_write(&mut self, hart: usize, now: u64, _path: Path, latency: u64) -> u64 {
@@ -364,13 +382,13 @@ mod tests {
         let mut r = Rocket::new(1, 1, 1);
         let ones = |bits: u32| (1u64 << bits) - 1;
         for (bits, cycles) in [(2, 4), (13, 5), (29, 7), (45, 9), (61, 10)] {
-            assert_eq!(r.mul(ones(bits), false, false) + 1, cycles, "{bits} bits");
+            assert_eq!(r.mul(ones(bits), false, false), cycles, "{bits} bits");
         }
-        assert_eq!(r.mul(u64::MAX, false, false) + 1, 10);
+        assert_eq!(r.mul(u64::MAX, false, false), 10);
         for (bits, cycles) in [(2, 4), (13, 5), (32, 6)] {
-            assert_eq!(r.mul(ones(bits), false, true) + 1, cycles, "{bits} bits, word");
+            assert_eq!(r.mul(ones(bits), false, true), cycles, "{bits} bits, word");
         }
-        let mut div = |a: i64, b: i64, rem| r.div(a as u64, b as u64, true, rem) + 1;
+        let mut div = |a: i64, b: i64, rem| r.div(a as u64, b as u64, true, rem);
         for (a, b, cycles) in [
             (7, 3, 6),
             (1 << 62, 1 << 61, 6),
@@ -423,9 +441,11 @@ mod tests {
     #[test]
     fn uncached_accesses() {
         let mut r = Rocket::new(1, 30, 20);
-        assert_eq!(r.device_read(0, 0, Path::Control, 1) + 2, 9);
-        assert_eq!(r.device_read(0, 100, Path::Plic, 1) + 2, 10);
-        assert_eq!(r.device_read(0, 200, Path::Axi, 10) + 2, 20);
+        let ahead = Ahead::of_result(2, false);
+        assert_eq!(r.device_read(0, 0, Path::Control, 1, ahead) + 2, 9);
+        assert_eq!(r.device_read(0, 100, Path::Plic, 1, ahead) + 2, 10);
+        assert_eq!(r.device_read(0, 200, Path::Axi, 10, ahead) + 2, 20);
+        assert_eq!(r.device_read(0, 250, Path::Axi, 10, Ahead::of_result(30, false)), 0, "used when it is there");
         assert_eq!(r.device_write(0, 300, Path::Axi, 10), 0, "a write does not wait for its answer");
         assert_eq!(r.device_write(0, 301, Path::Axi, 10), 15, "the next one waits for the slot");
     }

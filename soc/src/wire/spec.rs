@@ -1,7 +1,7 @@
 //! The text form of a network: what is plugged into the NIC, as a command line says it.
 //!
 //! ```text
-//!   [NIC,]none                                    no cable; NIC is axi (the default) or virtio
+//!   [NIC,]none                                    no cable; NIC is axi (the default), virtio or gem
 //!   [NIC,]sink | echo | loopback                  the peers of that name
 //!   [NIC,]loadgen:connections=1,2,4;requests=200  the load generator
 //!   KIND:...;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7;pcap=run.pcap      with any kind but none
@@ -43,6 +43,8 @@ pub enum Nic {
     Axi,
     /// virtio-net.
     Virtio,
+    /// Cadence GEM.
+    Gem,
 }
 
 /// A network: a NIC, and nothing or a peer behind a link.
@@ -120,6 +122,7 @@ impl FromStr for NetSpec {
         let (nic, text) = match text.split_once(',') {
             Some(("axi", rest)) => (Nic::Axi, rest),
             Some(("virtio", rest)) => (Nic::Virtio, rest),
+            Some(("gem", rest)) => (Nic::Gem, rest),
             _ => (Nic::Axi, text),
         };
         let (kind, settings) = text.split_once(':').unwrap_or((text, ""));
@@ -319,7 +322,9 @@ mod tests {
     fn short_forms() {
         assert_eq!("none".parse::<NetSpec>().unwrap(), NetSpec::default());
         assert_eq!("echo".parse::<NetSpec>().unwrap().peer, Some(PeerSpec::Echo));
-        for (text, nic) in [("echo", Nic::Axi), ("axi,echo", Nic::Axi), ("virtio,echo:rate=10M", Nic::Virtio)] {
+        for (text, nic) in
+            [("echo", Nic::Axi), ("axi,echo", Nic::Axi), ("virtio,echo:rate=10M", Nic::Virtio), ("gem,echo", Nic::Gem)]
+        {
             let spec = text.parse::<NetSpec>().unwrap();
             assert_eq!((spec.nic, spec.peer), (nic, Some(PeerSpec::Echo)));
         }

@@ -2,7 +2,7 @@
 //! registers, changes `satp` and returns into the other one. Prints the cycles of a round trip (two switches).
 //!
 //! The supervisor runs on one 1 GiB page, the users on 4 KiB pages. The published count of the same sequence on Rocket RTL is
-//! in `soc/tests/switch.rs`.
+//! in `bench/published/rocket.csv`.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(not(target_os = "none"))]
@@ -15,6 +15,7 @@ mod program {
     use core::arch::global_asm;
     use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use soc_guest::entry::{Mode, enter};
+    use soc_guest::measure::report;
     use soc_guest::{mmio, println, set_csr, write_csr};
 
     const ROUND_TRIPS: u64 = 64;
@@ -164,7 +165,10 @@ second_user:
         set_csr!("mcounteren", 7);
         set_csr!("scounteren", 7);
         let mut code = 0;
-        for (name, vector) in [("plain", switch_plain as *const ()), ("flushing", switch_flushing as *const ())] {
+        for (name, vector) in [
+            ("switch without sfence.vma", switch_plain as *const ()),
+            ("switch with sfence.vma", switch_flushing as *const ()),
+        ] {
             build_space(0, first_user as *const () as u64);
             build_space(1, second_user as *const () as u64);
             write_csr!("stvec", vector as u64);
@@ -173,7 +177,7 @@ second_user:
                 println!("{name}: trap {:#x} at {:#x}", trap.cause, trap.pc);
                 code = 1;
             }
-            println!("{name} {} cycles per round trip", trap.result / ROUND_TRIPS);
+            report(name, trap.result, ROUND_TRIPS);
             write_csr!("satp", 0);
         }
         mmio::exit(code);

@@ -1,10 +1,10 @@
 //! The management interface (PG138, "MDIO") with one gigabit PHY on it, a Micrel KSZ9031RNX as on the board.
 //!
-//! An access takes 64 MDC cycles (IEEE 802.3, clause 22.2.4.5); the ready bit is clear meanwhile. The PHY negotiates 1000BASE-T full
-//! duplex in no time: on the real thing that takes seconds in which nothing happens.
+//! An access takes 64 MDC cycles (IEEE 802.3, clause 22.2.4.5); the ready bit is clear meanwhile.
 
 use crate::device::Context;
 use crate::devices::axi_dma::CLOCK;
+use crate::devices::phy::{self, Phy};
 use crate::devices::timer::Timer;
 use crate::time::SimTime;
 
@@ -44,7 +44,7 @@ impl Mdio {
             read_data: 0,
             busy: Timer::new(KIND),
             phy_address: u32::from(phy_address),
-            phy: Phy::new(cable),
+            phy: Phy::new(phy::KSZ9031, cable),
         }
     }
 
@@ -105,68 +105,5 @@ impl Mdio {
             _ => {}
         }
         true
-    }
-}
-
-/// BMCR: reset, restart negotiation: both clear themselves.
-const BMCR_SELF_CLEARING: u16 = 1 << 15 | 1 << 9;
-const BMCR_RESET: u16 = 1 << 15;
-const BMCR_POWER_DOWN: u16 = 1 << 11;
-/// BMCR after reset: negotiation on, 1000 Mb/s, full duplex.
-const BMCR_AFTER_RESET: u16 = 0x1140;
-/// BMSR: abilities, without the two state bits.
-const BMSR_ABILITIES: u16 = 0x7949;
-const BMSR_LINK: u16 = 1 << 2;
-const BMSR_NEGOTIATED: u16 = 1 << 5;
-
-/// The PHY's registers of IEEE 802.3, clauses 22 and 40.
-struct Phy {
-    cable: bool,
-    control: u16,
-    advertisement: u16,
-    gigabit_control: u16,
-}
-
-impl Phy {
-    fn new(cable: bool) -> Self {
-        Self { cable, control: BMCR_AFTER_RESET, advertisement: 0x01E1, gigabit_control: 0x0300 }
-    }
-
-    fn link(&self) -> bool {
-        self.cable && self.control & BMCR_POWER_DOWN == 0
-    }
-
-    fn read(&self, register: u32) -> u16 {
-        // What the partner has told is known only with a link.
-        let partner = |word: u16| if self.link() { word } else { 0 };
-        match register {
-            0 => self.control,
-            1 => BMSR_ABILITIES | partner(BMSR_LINK | BMSR_NEGOTIATED),
-            2 => 0x0022,
-            3 => 0x1622,
-            4 => self.advertisement,
-            // All of 10 and 100 Mb/s, acknowledged.
-            5 => partner(0x45E1),
-            // The partner can negotiate.
-            6 => partner(0x0001),
-            9 => self.gigabit_control,
-            // 1000BASE-T full duplex; both receivers fine.
-            10 => partner(0x3800),
-            // 1000BASE-T, full and half duplex.
-            15 => 0x3000,
-            // Micrel PHY control: running at 1000 Mb/s, full duplex.
-            31 => partner(0x0048),
-            _ => 0,
-        }
-    }
-
-    fn write(&mut self, register: u32, value: u16) {
-        match register {
-            0 if value & BMCR_RESET != 0 => *self = Self::new(self.cable),
-            0 => self.control = value & !BMCR_SELF_CLEARING,
-            4 => self.advertisement = value,
-            9 => self.gigabit_control = value,
-            _ => {}
-        }
     }
 }

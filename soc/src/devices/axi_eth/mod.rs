@@ -15,7 +15,6 @@
 //! but do not pause the transmitter.
 
 mod checksum;
-mod fcs;
 mod filter;
 mod mdio;
 mod statistics;
@@ -25,6 +24,8 @@ use std::collections::VecDeque;
 pub use checksum::Offload;
 
 use super::axi_dma::{RxPacket, Streams, TxPacket};
+use super::fcs;
+use super::internet_checksum::{self, Verdict};
 use super::irq_line::IrqLine;
 use super::port::Port;
 use super::timer::Timer;
@@ -423,9 +424,9 @@ impl AxiEthernet {
         let broadcast = frame.starts_with(&[0xFF; 6]);
         let ip_group = frame.starts_with(&[0x01, 0x00, 0x5E]);
         let (raw, verdict) = match self.build.rx_checksum {
-            Offload::None => (0, checksum::Verdict::NotChecked),
-            Offload::Partial => (checksum::raw_sum(&frame), checksum::Verdict::NotChecked),
-            Offload::Full => (0, checksum::check(&frame)),
+            Offload::None => (0, Verdict::NotChecked),
+            Offload::Partial => (checksum::raw_sum(&frame), Verdict::NotChecked),
+            Offload::Full => (0, internet_checksum::check(&frame)),
         };
         if self.receive_config & IN_BAND_FCS != 0 {
             let fcs = fcs::fcs(&frame);
@@ -437,7 +438,7 @@ impl AxiEthernet {
         let app = [
             if group { address(&frame[4..6]) } else { 0 },
             if group { address(&frame[..4]) } else { 0 },
-            flags | (verdict as u32) << 3,
+            flags | checksum::status(verdict) << 3,
             word(12) << 16 | u32::from(raw),
             // At most the receive memory, which the field holds up to 64 KiB.
             word(14) << 16 | (frame.len() as u32 & 0xFFFF),

@@ -34,7 +34,10 @@ pub(super) fn cost<T: Timing>(
 #[cold]
 #[inline(never)]
 fn refill<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, va: u64, touch: Touch) -> u64 {
-    let access = if touch == Touch::Read { Access::Load } else { Access::Store };
+    let access = match touch {
+        Touch::Read | Touch::Reserve => Access::Load,
+        Touch::Write | Touch::WriteRun => Access::Store,
+    };
     hart.walk_for_timing(&mut bus.ram, va, access)
         .map_or(0, |walk| timing.refill(hart.id, hart.clock, va, &walk, false))
 }
@@ -100,7 +103,7 @@ pub(super) fn load_slow<T: Timing>(
     match bus.read(at, bytes, now) {
         Ok((value, path, latency)) => {
             if T::TIMED {
-                hart.clock += timing.device_read(hart.id, now, path, latency);
+                hart.clock += timing.device_read(hart.id, now, path, latency, insn.ahead);
             }
             Ok(value)
         }
@@ -124,7 +127,8 @@ pub(super) fn store_slow<T: Timing>(
     let offset = at.wrapping_sub(RAM_BASE);
     if offset < bus.ram.size() {
         if T::TIMED {
-            hart.clock += cost(hart, bus, timing, va, offset, Touch::Write);
+            let touch = if insn.ahead.is_store() { Touch::WriteRun } else { Touch::Write };
+            hart.clock += cost(hart, bus, timing, va, offset, touch);
         }
         prepare_write(hart, bus, va, offset, whole_page);
         match bytes {
@@ -186,7 +190,7 @@ fn atomic_target<T: Timing, const BYTES: u64>(
         }
     };
     if T::TIMED {
-        hart.clock += cost(hart, bus, timing, va, offset, if load { Touch::Read } else { Touch::Write });
+        hart.clock += cost(hart, bus, timing, va, offset, if load { Touch::Reserve } else { Touch::Write });
     }
     if fast && !load && bus.ram.reserved() != 0 {
         bus.ram.break_reservations(offset, Some(hart.id));

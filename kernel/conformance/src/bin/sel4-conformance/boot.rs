@@ -3,9 +3,9 @@
 
 use sel4_conformance::number::{ROOT_BITS, slot};
 
-use crate::boot_info::{BootInfo, EXTRA_FDT, ExtraHeader, UNTYPEDS, UntypedDesc};
-use crate::machine::Machine;
-use crate::start::{DEBUG_CAP_IDENTIFY, counters, syscall};
+use sel4_conformance::server::Machine;
+use sel4_conformance::server::boot_info::{BootInfo, EXTRA_FDT, ExtraHeader, UNTYPEDS, UntypedDesc};
+use sel4_conformance::server::start::{DEBUG_CAP_IDENTIFY, counters, syscall};
 
 const TABLE: &str = "boot";
 /// End of the addresses that device untypeds cover (`PADDR_USER_DEVICE_TOP`).

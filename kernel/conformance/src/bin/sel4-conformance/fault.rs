@@ -3,10 +3,10 @@
 use sel4_conformance::System;
 use sel4_conformance::number::{Invocation::*, object, slot};
 
-use crate::actor::register::{A0, A6, A7, PC, RA, SP};
-use crate::actor::{Actor, FAULT_BADGE as BADGE, Faults, Stub};
-use crate::machine::Machine;
-use crate::start::{CALL, CAPS, NB_RECV, NB_SEND, RECV, REPLY, SEND};
+use sel4_conformance::server::Machine;
+use sel4_conformance::server::actor::register::{A0, A6, A7, PC, RA, SP};
+use sel4_conformance::server::actor::{Actor, FAULT_BADGE as BADGE, Faults, Stub};
+use sel4_conformance::server::start::{CALL, CAPS, NB_RECV, NB_SEND, RECV, REPLY, SEND};
 
 const TABLE: &str = "faults";
 const CAP_FAULT: u64 = 1;

@@ -3,10 +3,10 @@
 use sel4_conformance::System;
 use sel4_conformance::number::{Invocation::*, object, rights, slot};
 
-use crate::actor::register::{A0, A7, PC};
-use crate::actor::{Actor, FAULT_BADGE as BADGE, Faults, Message, Stub, settle};
-use crate::machine::Machine;
-use crate::start::{CALL, MESSAGE, NB_RECV, RECV, REPLY, SEND};
+use sel4_conformance::server::Machine;
+use sel4_conformance::server::actor::register::{A0, A7, PC};
+use sel4_conformance::server::actor::{Actor, FAULT_BADGE as BADGE, Faults, Message, Stub, settle};
+use sel4_conformance::server::start::{CALL, MESSAGE, NB_RECV, RECV, REPLY, SEND};
 
 const TABLE: &str = "IPC";
 
@@ -31,7 +31,7 @@ fn messages(m: &mut Machine) {
     // The reply: three words, one capability, which goes to the caller's receive slot.
     let sent = m.make(block, object::NOTIFICATION, 0);
     actor.buffer.receive_into(slot::CNODE, received, 64);
-    m.buffer.set(crate::start::CAPS, sent);
+    m.buffer.set(sel4_conformance::server::start::CAPS, sent);
     m.send(REPLY, 0, 0x99 << 12 | 1 << 7 | 3, [1, 2, 3, 4]);
     faults.next(m);
     let got = [0, 1, 2, 3, 4].map(|index| actor.register(m, A0 + index));

@@ -3,10 +3,10 @@
 use sel4_conformance::System;
 use sel4_conformance::number::{Invocation::*, object};
 
-use crate::actor::register::{S0, S1, S2, S3};
-use crate::actor::{Actor, Faults, PRIORITY, Stub, settle, take_log};
-use crate::machine::Machine;
-use crate::start::{CALL, SEND};
+use sel4_conformance::server::Machine;
+use sel4_conformance::server::actor::register::{S0, S1, S2, S3};
+use sel4_conformance::server::actor::{Actor, Faults, PRIORITY, Stub, settle, take_log};
+use sel4_conformance::server::start::{CALL, SEND};
 
 const TABLE: &str = "order of threads";
 

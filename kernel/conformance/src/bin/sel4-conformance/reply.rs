@@ -3,10 +3,10 @@
 use sel4_conformance::System;
 use sel4_conformance::number::{Invocation::*, object, slot};
 
-use crate::actor::register::A0;
-use crate::actor::{Actor, Faults};
-use crate::machine::Machine;
-use crate::start::{CALL, RECV};
+use sel4_conformance::server::Machine;
+use sel4_conformance::server::actor::register::A0;
+use sel4_conformance::server::actor::{Actor, Faults};
+use sel4_conformance::server::start::{CALL, RECV};
 
 const ROOT: u64 = slot::CNODE;
 

@@ -3,9 +3,9 @@
 use sel4_conformance::System;
 use sel4_conformance::number::{Invocation::*, object, rights, slot};
 
-use crate::actor::{Actor, Faults};
-use crate::machine::Machine;
-use crate::start::{CAPS, RECV, SEND};
+use sel4_conformance::server::Machine;
+use sel4_conformance::server::actor::{Actor, Faults};
+use sel4_conformance::server::start::{CAPS, RECV, SEND};
 
 const TABLE: &str = "capability transfer";
 

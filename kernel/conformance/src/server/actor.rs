@@ -4,11 +4,10 @@
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 
-use sel4_conformance::System;
-use sel4_conformance::number::{Invocation::*, ROOT_GUARD, object, slot};
-
-use crate::machine::Machine;
-use crate::start::{Buffer, MESSAGE, NB_RECV, RECV};
+use super::machine::Machine;
+use super::start::{Buffer, MESSAGE, NB_RECV, RECV};
+use crate::System;
+use crate::number::{Invocation::*, object, slot};
 
 global_asm!(
     r#"
@@ -16,7 +15,7 @@ global_asm!(
     .option push
     .option norvc
     .option arch, +a
-    .globl stub_ecall, stub_load, stub_store, stub_jump, stub_zero, stub_break, stub_current, stub_peer, stub_waiter
+    .globl stub_ecall, stub_load, stub_store, stub_jump, stub_zero, stub_break, stub_current, stub_peer, stub_waiter, stub_spin, stub_gap
 stub_ecall:
     ecall
 stub_break:
@@ -74,6 +73,19 @@ stub_waiter:
     ecall
 1:  mark    'V'
     j       0b
+
+    // Spins.
+stub_spin:
+    j       stub_spin
+
+    // Reads the time until it jumps by more than a0; the jump is in a1.
+stub_gap:
+    rdtime  t0
+0:  rdtime  t1
+    sub     a1, t1, t0
+    mv      t0, t1
+    bltu    a1, a0, 0b
+    ebreak
     .option pop
 "#,
     log = sym LOG,
@@ -81,7 +93,10 @@ stub_waiter:
 
 /// Code of a thread.
 #[derive(Clone, Copy)]
-pub struct Stub(pub u64);
+pub struct Stub(
+    /// Its first instruction.
+    pub u64,
+);
 
 macro_rules! stubs {
     ($($name:ident = $symbol:ident, $about:literal;)*) => {
@@ -106,6 +121,8 @@ stubs! {
     ebreak = stub_break, "`ebreak`.";
     current = stub_current, "Order of threads: makes a call, yields twice.";
     peer = stub_peer, "Order of threads: yields for ever.";
+    spin = stub_spin, "Spins for ever.";
+    gap = stub_gap, "Waits until it is held up for more than a0 ticks of the time base: a1 says how many.";
     waiter = stub_waiter, "Order of threads: waits for signals.";
 }
 
@@ -148,6 +165,7 @@ pub const ACTORS: usize = 4;
 static PAGES: Pages = Pages(UnsafeCell::new([[0; 512]; ACTORS]));
 
 /// Index of a register in `seL4_UserContext`.
+#[allow(missing_docs, reason = "the names are the registers'")]
 pub mod register {
     pub const PC: usize = 0;
     pub const RA: usize = 1;
@@ -166,7 +184,9 @@ pub mod register {
 /// A thread.
 #[derive(Clone, Copy)]
 pub struct Actor {
+    /// Slot of its TCB.
     pub tcb: u64,
+    /// Its IPC buffer.
     pub buffer: Buffer,
 }
 
@@ -176,7 +196,9 @@ pub const PRIORITY: u64 = 100;
 /// Where the faults of threads arrive, and the capability by which they go there.
 #[derive(Clone, Copy)]
 pub struct Faults {
+    /// Where the root task receives them.
     pub endpoint: u64,
+    /// The capability that threads have, badge [`FAULT_BADGE`].
     pub handler: u64,
 }
 
@@ -206,6 +228,7 @@ impl Faults {
 
 /// A received message.
 pub struct Message {
+    /// Message info as the kernel wrote it.
     pub info: u64,
     words: [u64; 16],
 }
@@ -235,10 +258,13 @@ impl Message {
 impl Actor {
     /// Thread `index` below [`ACTORS`], not started, with the root task's CSpace.
     pub fn new(m: &mut Machine, block: u64, faults: Faults, index: usize) -> Self {
-        Self::with_space(m, block, index, faults.handler, (slot::CNODE, ROOT_GUARD))
+        Self::with_space(m, block, index, faults.handler, (slot::CNODE, 64 - m.info.cnode_size_bits))
     }
 
     /// With a CSpace (its root, and its guard as `TCB_Configure` takes it) and the address of the fault handler in it.
+    ///
+    /// # Panics
+    /// If there is no such index.
     pub fn with_space(m: &mut Machine, block: u64, index: usize, handler: u64, (root, guard): (u64, u64)) -> Self {
         let tcb = m.make(block, object::TCB, 0);
         let address = &raw const PAGES as u64 + 4096 * index as u64;
@@ -289,6 +315,9 @@ impl Actor {
 }
 
 /// Lets every thread of a priority above 1 run until it waits: the lowest one faults when nobody else is ready. Takes thread 3.
+///
+/// # Panics
+/// If another thread faults meanwhile.
 pub fn settle(m: &mut Machine, block: u64, faults: Faults) {
     let last = Actor::new(m, block, faults, ACTORS - 1);
     last.set_priority(m, 1);

@@ -2,6 +2,7 @@
 
 /// `seL4_SlotRegion`: slots from `start` up to and without `end`.
 #[derive(Clone, Copy)]
+#[allow(missing_docs, reason = "the names are libsel4's")]
 #[repr(C)]
 pub struct SlotRegion {
     pub start: u64,
@@ -10,6 +11,7 @@ pub struct SlotRegion {
 
 /// `seL4_UntypedDesc`.
 #[derive(Clone, Copy)]
+#[allow(missing_docs, reason = "the names are libsel4's")]
 #[repr(C)]
 pub struct UntypedDesc {
     pub paddr: u64,
@@ -22,6 +24,7 @@ pub struct UntypedDesc {
 pub const UNTYPEDS: usize = 230;
 
 /// `seL4_BootInfo`.
+#[allow(missing_docs, reason = "the names are libsel4's")]
 #[repr(C)]
 pub struct BootInfo {
     pub extra_len: u64,
@@ -52,6 +55,7 @@ impl BootInfo {
 
 /// `seL4_BootInfoHeader`, before each chunk of the extra BootInfo.
 #[derive(Clone, Copy)]
+#[allow(missing_docs, reason = "the names are libsel4's")]
 #[repr(C)]
 pub struct ExtraHeader {
     pub id: u64,

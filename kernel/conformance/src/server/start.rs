@@ -4,8 +4,7 @@ use core::arch::{asm, global_asm};
 use core::panic::PanicInfo;
 use core::ptr;
 
-use crate::boot_info::BootInfo;
-use crate::machine;
+use super::machine;
 
 // The kernel promises a0 and zeros; the OR of the others shows whether they are.
 global_asm!(
@@ -44,38 +43,42 @@ _start:
     or      ra, ra, t6
     mv      a1, ra
     la      sp, root_stack_end
-    call    {enter}
+    call    root_server
 
     .bss
     .balign 16
     .space  65536
 root_stack_end:
 "#,
-    enter = sym enter,
 );
-
-extern "C" fn enter(info: *const BootInfo, others: u64) -> ! {
-    // SAFETY: the kernel starts the root task with the address of its BootInfo page in a0; nobody writes the page any more.
-    crate::run(unsafe { &*info }, others)
-}
 
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
-    machine::print(format_args!("sel4-conformance: {info}\n"));
+    machine::print(format_args!("root server: {info}\n"));
     syscall(DEBUG_HALT, [0; 6]);
     loop {}
 }
 
-/// Numbers of system calls (libsel4, `sel4/syscall.h`).
+/// Numbers of system calls (libsel4, `sel4/syscall.h`): `seL4_Call`.
 pub const CALL: i64 = -1;
+/// `seL4_Send`.
 pub const SEND: i64 = -3;
+/// `seL4_NBSend`.
 pub const NB_SEND: i64 = -4;
+/// `seL4_Recv`.
 pub const RECV: i64 = -5;
+/// `seL4_Reply`.
 pub const REPLY: i64 = -6;
+/// `seL4_NBRecv`.
 pub const NB_RECV: i64 = -8;
+/// `seL4_DebugPutChar`.
 pub const DEBUG_PUT_CHAR: i64 = -9;
+/// `seL4_DebugHalt`.
 pub const DEBUG_HALT: i64 = -11;
+/// `seL4_DebugCapIdentify`.
 pub const DEBUG_CAP_IDENTIFY: i64 = -12;
+/// `seL4_BenchmarkNullSyscall`.
+pub const BENCHMARK_NULL_SYSCALL: i64 = -22;
 
 /// A system call: a0 to a5 before and after.
 pub fn syscall(number: i64, registers: [u64; 6]) -> [u64; 6] {
@@ -118,6 +121,8 @@ pub const RECEIVE_CNODE: usize = 125;
 pub struct Buffer(*mut u64);
 
 impl Buffer {
+    /// The buffer at an address.
+    ///
     /// # Safety
     /// 1 KiB of memory lies at `address`, for buffers only, as long as the program runs.
     pub const unsafe fn at(address: *mut u64) -> Self {
@@ -130,6 +135,9 @@ impl Buffer {
     }
 
     /// Reads a word.
+    ///
+    /// # Panics
+    /// Behind the 128th.
     pub fn get(self, index: usize) -> u64 {
         assert!(index < 128);
         // SAFETY: inside the buffer.
@@ -137,6 +145,9 @@ impl Buffer {
     }
 
     /// Writes a word.
+    ///
+    /// # Panics
+    /// Behind the 128th.
     pub fn set(self, index: usize, word: u64) {
         assert!(index < 128);
         // SAFETY: inside the buffer.
