@@ -121,14 +121,18 @@ pub fn device_tree(config: &Config, initrd: Option<(u64, u64)>) -> Vec<u8> {
         vec![text("device_type", &["memory"]), registers(&[Window { base: RAM_BASE, size: config.memory_bytes }])],
         [],
     ));
-    root.add_child(cpus(config.harts));
+    root.add_child(cpus(config));
     root.add_child(soc(config));
     root.add_child(power("poweroff", "syscon-poweroff", 0x5555));
     root.add_child(power("reboot", "syscon-reboot", 0x7777));
     tree.to_dtb()
 }
 
-fn cpus(harts: usize) -> DeviceTreeNode {
+fn cpus(config: &Config) -> DeviceTreeNode {
+    let n = config.isa.has_user_interrupts();
+    let isa = if n { "rv64imafdcn_zicsr_zifencei" } else { "rv64imafdc_zicsr_zifencei" };
+    let names = ["i", "m", "a", "f", "d", "c", "n", "zicntr", "zicsr", "zifencei"];
+    let extensions: Vec<&str> = names.into_iter().filter(|&name| n || name != "n").collect();
     let cpu = |hart: usize| {
         let controller = node(
             "interrupt-controller",
@@ -147,9 +151,9 @@ fn cpus(harts: usize) -> DeviceTreeNode {
                 cells("reg", &[hart as u32]),
                 text("status", &["okay"]),
                 text("compatible", &["riscv"]),
-                text("riscv,isa", &["rv64imafdcn_zicsr_zifencei"]),
+                text("riscv,isa", &[isa]),
                 text("riscv,isa-base", &["rv64i"]),
-                text("riscv,isa-extensions", &["i", "m", "a", "f", "d", "c", "n", "zicntr", "zicsr", "zifencei"]),
+                text("riscv,isa-extensions", &extensions),
                 text("mmu-type", &["riscv,sv39"]),
                 cells("clock-frequency", &[CORE_HZ]),
             ],
@@ -159,7 +163,7 @@ fn cpus(harts: usize) -> DeviceTreeNode {
     node(
         "cpus",
         vec![cells("#address-cells", &[1]), cells("#size-cells", &[0]), cells("timebase-frequency", &[TIMEBASE_HZ])],
-        (0..harts).map(cpu),
+        (0..config.harts).map(cpu),
     )
 }
 
@@ -198,17 +202,6 @@ fn soc(config: &Config) -> DeviceTreeNode {
             [],
         ),
         node(
-            &format!("interrupt-controller@{:x}", UINTC.base),
-            vec![
-                text("compatible", &["riscv,uintc0"]),
-                registers(&[UINTC]),
-                empty("interrupt-controller"),
-                cells("#interrupt-cells", &[1]),
-                cells("interrupts-extended", &per_hart(&[0])),
-            ],
-            [],
-        ),
-        node(
             &format!("interrupt-controller@{:x}", PLIC.base),
             vec![
                 text("compatible", &["sifive,plic-1.0.0", "riscv,plic0"]),
@@ -234,6 +227,21 @@ fn soc(config: &Config) -> DeviceTreeNode {
             [],
         ),
     ];
+    if config.isa.has_user_interrupts() {
+        let uintc = node(
+            &format!("interrupt-controller@{:x}", UINTC.base),
+            vec![
+                text("compatible", &["riscv,uintc0"]),
+                registers(&[UINTC]),
+                empty("interrupt-controller"),
+                cells("#interrupt-cells", &[1]),
+                cells("interrupts-extended", &per_hart(&[0])),
+            ],
+            [],
+        );
+        // Where it always was: before the PLIC.
+        children.insert(3, uintc);
+    }
     children.extend((0..VIRTIO_SLOTS).map(virtio_slot));
     match config.net.nic {
         Nic::Axi => children.extend(axi_ethernet()),

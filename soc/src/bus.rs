@@ -178,6 +178,11 @@ impl Bus {
         }
     }
 
+    /// Takes the UINTC off: its window is a hole then.
+    pub fn remove_uintc(&mut self) {
+        self.slots.retain(|slot| !matches!(slot.model, Model::Uintc));
+    }
+
     /// Puts a device on the bus; `sources` are the PLIC sources of its interrupt lines. Gives its number for [`Bus::inject`].
     pub fn attach(&mut self, window: Window, sources: &[u32], path: Path, device: Box<dyn Device>) -> usize {
         debug_assert!(self.slots.iter().all(|slot| {

@@ -3,7 +3,7 @@
 
 use crate::board::CYCLE;
 use crate::boot::Guest;
-use crate::config::AccessedDirty;
+use crate::config::{AccessedDirty, Isa};
 use crate::disk::DiskSpec;
 use crate::elf::Executable;
 use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
@@ -55,6 +55,14 @@ enum AccessedDirtyName {
     Hw,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum IsaName {
+    /// With user interrupts and their controller
+    Rv64imafdcn,
+    /// Without: as a stock RISC-V machine
+    Rv64imafdc,
+}
+
 #[derive(Args)]
 #[command(after_help = "\
 Exit code: that of the guest; 2 for a refused input, 124 at --max-cycles, 125 if all harts wait and nothing can wake them.
@@ -90,6 +98,9 @@ struct Run {
     /// Who sets the accessed and dirty bits of page table entries
     #[arg(long, value_enum, default_value = "trap")]
     ad: AccessedDirtyName,
+    /// Extensions of the harts
+    #[arg(long, value_enum, default_value = "rv64imafdcn")]
+    isa: IsaName,
     /// How time passes
     #[arg(long, value_enum, default_value = "fast")]
     mode: ModeName,
@@ -269,6 +280,10 @@ impl Run {
             rl: self.rl,
             wl: self.wl,
             max_cycles: self.max_cycles,
+            isa: match self.isa {
+                IsaName::Rv64imafdcn => Isa::Rv64imafdcn,
+                IsaName::Rv64imafdc => Isa::Rv64imafdc,
+            },
             accessed_dirty: match self.ad {
                 AccessedDirtyName::Trap => AccessedDirty::Trap,
                 AccessedDirtyName::Hw => AccessedDirty::Hardware,

@@ -30,6 +30,23 @@ pub enum AccessedDirty {
     Hardware,
 }
 
+/// Extensions of the harts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isa {
+    #[default]
+    /// RV64IMAFDC with user interrupts (N, `uipi`) and a UINTC.
+    Rv64imafdcn,
+    /// The same without user interrupts: no such registers and instructions, no UINTC.
+    Rv64imafdc,
+}
+
+impl Isa {
+    /// Whether the machine has user interrupts.
+    pub fn has_user_interrupts(self) -> bool {
+        self == Self::Rv64imafdcn
+    }
+}
+
 /// A machine's configuration. Start from [`Config::default`] and change fields.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -47,6 +64,8 @@ pub struct Config {
     pub wl: u32,
     /// The run stops when the slowest running hart has passed this many cycles.
     pub max_cycles: Option<u64>,
+    /// Extensions of the harts.
+    pub isa: Isa,
     /// Who sets the A and D bits.
     pub accessed_dirty: AccessedDirty,
     /// Kernel arguments in `/chosen`.
@@ -67,6 +86,7 @@ impl Default for Config {
             rl: 30,
             wl: 20,
             max_cycles: None,
+            isa: Isa::Rv64imafdcn,
             accessed_dirty: AccessedDirty::Trap,
             bootargs: String::new(),
             net: NetSpec::default(),

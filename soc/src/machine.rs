@@ -98,6 +98,9 @@ impl Machine {
         let mut bus = Bus::new(config.memory_bytes, config.harts);
         bus.ram.log_dma = timed;
         bus.timed = timed;
+        if !config.isa.has_user_interrupts() {
+            bus.remove_uintc();
+        }
         bus.attach(board::CLINT, &[], Path::Control, Box::new(Clint::new(config.harts)));
         bus.attach(board::FINISHER, &[], Path::Control, Box::new(Finisher));
         bus.attach(board::RTC, &[board::RTC_IRQ], Path::Control, Box::new(Rtc::default()));
@@ -197,6 +200,7 @@ impl Machine {
         let hart = |id| {
             let mut hart = Hart::new(id, entry, device_tree, self.config.accessed_dirty);
             hart.x[12] = information;
+            hart.csrs.isa = self.config.isa;
             hart
         };
         self.core.harts = (0..self.config.harts).map(hart).collect();

@@ -9,6 +9,7 @@
 //! | `call` | calls slot `slot` | refused: invalid capability |
 //! | `priority` | raises its own priority | refused: out of range |
 //! | `overwrite` | writes its own code | VM fault |
+//! | `receiver` | reads which receiver of user interrupts its hart has (`suirs`) | illegal instruction |
 //! | `panic` | panics | fault after the message |
 //!
 //! It prints what it is about to do, and what was refused. Getting through is a failure: exit code 1.
@@ -55,6 +56,8 @@ mod program {
                 }
                 other => println!("{name}: {other:?}"),
             },
+            // SAFETY: none; the register is the kernel's, and reading it is to fault.
+            "receiver" => unsafe { core::arch::asm!("csrr {}, 0x1b1", out(reg) _) },
             "panic" => panic!("as asked"),
             _ => println!("{name}: it does not know how"),
         }

@@ -63,7 +63,7 @@ pub struct Machine {
     pub clint: Option<Range>,
     /// External interrupts.
     pub plic: Option<PlicPlace>,
-    /// User interrupts.
+    /// User interrupts in hardware: `None` also if a hart lacks the N extension.
     pub uintc: Option<UintcPlace>,
     /// Every hart has F and D.
     pub fpu: bool,
@@ -109,6 +109,7 @@ impl Machine {
         }
         let harts = survey.select(boot_hart, max_harts.min(MAX_NUM_NODES))?;
         let plic = tree_plic(tree, &survey, &harts);
+        let uintc = survey.uintc.filter(|_| survey.all_have_n(&harts));
         Ok(Self {
             harts,
             timebase_frequency: survey.timebase.filter(|&f| f > 0).ok_or(MachineError::NoTimebase)?,
@@ -116,17 +117,18 @@ impl Machine {
             reserved: survey.reserved,
             clint: survey.clint,
             plic,
-            uintc: survey.uintc,
+            uintc,
             fpu: !survey.no_fpu,
         })
     }
 }
 
-/// A CPU node: hart id and the phandle of its interrupt controller.
+/// A CPU node: hart id, the phandle of its interrupt controller, and whether the hart has user interrupts (N extension).
 #[derive(Clone, Copy, Default)]
 struct Cpu {
     hart: u16,
     interrupt_controller: u32,
+    has_n: bool,
 }
 
 /// More CPU nodes than we run on are looked at, since the boot hart may be any of them.
@@ -184,10 +186,16 @@ impl Survey {
             .and_then(|child| word(&child, "phandle"));
         let usable = node.property("mmu-type").is_some() && text(node, "status").is_none_or(|status| status == "okay");
         if let (Some(hart), true, true) = (hart, usable, self.cpu_count < MAX_CPUS) {
-            self.cpus[self.cpu_count] = Cpu { hart, interrupt_controller: interrupt_controller.unwrap_or(0) };
+            let interrupt_controller = interrupt_controller.unwrap_or(0);
+            self.cpus[self.cpu_count] = Cpu { hart, interrupt_controller, has_n: has_extension(node, b'n') };
             self.cpu_count += 1;
-            self.no_fpu |= !has_double(node);
+            self.no_fpu |= !has_extension(node, b'd');
         }
+    }
+
+    fn all_have_n(&self, harts: &Harts) -> bool {
+        let cpus = &self.cpus[..self.cpu_count];
+        harts.ids().iter().all(|&hart| cpus.iter().any(|cpu| cpu.hart == hart && cpu.has_n))
     }
 
     fn reserve(&mut self, range: Option<Range>) {
@@ -220,16 +228,20 @@ impl Survey {
     }
 }
 
-/// Whether the instruction set of a CPU has D, which includes F: by the list of extensions, or by the older string, whose single
-/// letters end at the first `_`.
-fn has_double(cpu: &FdtNode<'_>) -> bool {
+/// Whether the instruction set of a CPU has an extension of one letter: by the list of extensions, or by the older string
+/// (`rv64imafdc_zicsr`), whose single letters end before the first longer name, which starts with z, s or x or after `_`.
+fn has_extension(cpu: &FdtNode<'_>, letter: u8) -> bool {
     match cpu.property("riscv,isa-extensions") {
-        Some(extensions) => extensions.value().split(|&byte| byte == 0).any(|name| name == b"d"),
-        None => text(cpu, "riscv,isa").is_some_and(|isa| {
-            let letters = isa.strip_prefix("rv64").unwrap_or_default().split('_').next().unwrap_or_default();
-            letters.contains(['d', 'g'])
-        }),
+        Some(extensions) => extensions.value().split(|&byte| byte == 0).any(|name| name == [letter]),
+        None => text(cpu, "riscv,isa").is_some_and(|isa| names_letter(isa, letter)),
     }
+}
+
+fn names_letter(isa: &str, letter: u8) -> bool {
+    let letters = isa.strip_prefix("rv64").unwrap_or_default().bytes();
+    let mut letters = letters.take_while(|letter| !matches!(letter, b'_' | b'z' | b's' | b'x'));
+    // G stands for IMAFD.
+    letters.any(|found| found == letter || found == b'g' && b"imafd".contains(&letter))
 }
 
 fn tree_plic(tree: Fdt<'_>, survey: &Survey, harts: &Harts) -> Option<PlicPlace> {
@@ -324,6 +336,15 @@ mod tests {
         let machine = Machine::parse(VIRT, 2, 3).expect("a good tree");
         assert_eq!(machine.harts.ids(), [2, 0, 1]);
         assert_eq!(machine.plic.expect("it has one").contexts[..3], [5, 1, 3]);
+    }
+
+    #[test]
+    fn extensions_of_one_letter() {
+        assert!(names_letter("rv64imafdcn_zicsr_zifencei", b'n'));
+        assert!(!names_letter("rv64imafdch_zicsr_zifencei_zihintpause_svinval", b'n'));
+        assert!(!names_letter("rv64imafdcsun", b'n'), "n after s is part of a longer name");
+        assert!(names_letter("rv64gc", b'd') && !names_letter("rv64gc", b'n'));
+        assert!(!names_letter("rv32imn", b'n') && !names_letter("", b'n'));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! write to them or to `fcsr` makes it Dirty.
 
 use super::pmp::Pmp;
+use crate::config::Isa;
 use crate::outcome::Privilege;
 
 /// `mstatus` bits.
@@ -61,8 +62,10 @@ pub mod irq {
 
 /// Exceptions that `medeleg` can delegate: 0..9, 12, 13, 15.
 const DELEGABLE_EXCEPTIONS: u64 = 0xB3FF;
-/// `misa`: RV64, A C D F I M N S U.
-const MISA: u64 = 2 << 62 | 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 8 | 1 << 12 | 1 << 13 | 1 << 18 | 1 << 20;
+/// `misa`: RV64, A C D F I M S U.
+const MISA: u64 = 2 << 62 | 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 8 | 1 << 12 | 1 << 18 | 1 << 20;
+/// `misa`: N.
+const MISA_N: u64 = 1 << 13;
 /// `marchid` of Rocket (RISC-V architecture id registry: 1).
 const MARCHID: u64 = 1;
 const CAUSE_BITS: u64 = 1 << 63 | 0x1F;
@@ -80,6 +83,8 @@ const SATP_PPN: u64 = (1 << 44) - 1;
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)] // the manual's names
 pub struct Csrs {
+    /// Which registers and bits exist.
+    pub isa: Isa,
     pub mstatus: u64,
     /// Accrued floating-point exceptions.
     pub fflags: u8,
@@ -166,6 +171,7 @@ impl Csrs {
         }
         match number {
             0x001..=0x003 => self.has_float(),
+            0x000 | 0x004 | 0x005 | 0x040..=0x044 | 0x102 | 0x103 | 0x1B0 | 0x1B1 => self.isa.has_user_interrupts(),
             0xC00..=0xC1F => {
                 let bit = 1 << (number & 31);
                 (privilege == Privilege::M || self.mcounteren & bit != 0)
@@ -210,7 +216,7 @@ impl Csrs {
             0x1B0 => self.suist,
             0x1B1 => self.suirs,
             0x300 => self.mstatus_view(),
-            0x301 => MISA,
+            0x301 => MISA | if self.isa.has_user_interrupts() { MISA_N } else { 0 },
             0x302 => self.medeleg,
             0x303 => self.mideleg,
             0x304 => self.mie,
@@ -249,6 +255,9 @@ impl Csrs {
     /// Writes CSR `number`, which [`Csrs::read`] has found to exist and be writable.
     pub fn write(&mut self, number: u32, value: u64, around: &Surroundings) {
         let user = self.sideleg() & irq::USER;
+        let n = self.isa.has_user_interrupts();
+        let writable = |bits| if n { bits } else { bits & !status::U_WRITABLE };
+        let interrupts = |bits| if n { bits } else { bits & !irq::USER };
         if matches!(number, 0x001..=0x003) {
             self.float_written();
         }
@@ -268,7 +277,7 @@ impl Csrs {
             0x042 => self.ucause = value & CAUSE_BITS,
             0x043 => self.utval = value,
             0x044 => put(&mut self.latches, value, user & 1 << irq::USI),
-            0x100 => put(&mut self.mstatus, value, status::S_WRITABLE),
+            0x100 => put(&mut self.mstatus, value, writable(status::S_WRITABLE)),
             0x103 => self.sideleg = value & irq::USER & self.mideleg,
             0x104 => put(&mut self.mie, value, self.mideleg),
             0x105 => self.stvec = trap_vector(value),
@@ -287,21 +296,21 @@ impl Csrs {
             0x1B0 => self.suist = value & SUIST_BITS,
             0x1B1 => self.suirs = value & SUIRS_BITS,
             0x300 => {
-                put(&mut self.mstatus, value, status::M_WRITABLE);
+                put(&mut self.mstatus, value, writable(status::M_WRITABLE));
                 if self.mstatus & status::MPP == 2 << status::MPP_SHIFT {
                     self.mstatus &= !status::MPP;
                 }
             }
             0x302 => self.medeleg = value & DELEGABLE_EXCEPTIONS,
-            0x303 => self.mideleg = value & irq::DELEGABLE,
-            0x304 => self.mie = value & irq::ALL,
+            0x303 => self.mideleg = value & interrupts(irq::DELEGABLE),
+            0x304 => self.mie = value & interrupts(irq::ALL),
             0x305 => self.mtvec = trap_vector(value),
             0x306 => self.mcounteren = value & COUNTERS,
             0x340 => self.mscratch = value,
             0x341 => self.mepc = value & !1,
             0x342 => self.mcause = value & CAUSE_BITS,
             0x343 => self.mtval = value,
-            0x344 => put(&mut self.latches, value, irq::LATCHES),
+            0x344 => put(&mut self.latches, value, interrupts(irq::LATCHES)),
             0x3A0..=0x3A3 => self.pmp.write_config(number & 3, value),
             0x3B0..=0x3BF => self.pmp.write_address(number as usize & 15, value),
             0xB00 => self.cycle_offset = value.wrapping_sub(around.cycles),
@@ -350,7 +359,21 @@ mod tests {
         assert_eq!(written(&mut csrs, 0x041, u64::MAX), u64::MAX - 1);
         assert_eq!(written(&mut csrs, 0x306, u64::MAX), 7);
         assert_eq!(written(&mut csrs, 0x000, u64::MAX), 0x11);
-        assert_eq!(written(&mut csrs, 0x301, 0), MISA);
+        assert_eq!(written(&mut csrs, 0x301, 0), MISA | MISA_N);
+    }
+
+    #[test]
+    fn without_user_interrupts() {
+        let mut csrs = Csrs { isa: Isa::Rv64imafdc, ..Csrs::reset() };
+        for number in [0x000, 0x004, 0x005, 0x040, 0x041, 0x042, 0x043, 0x044, 0x102, 0x103, 0x1B0, 0x1B1] {
+            assert_eq!(csrs.read(number, Privilege::M, false, &AROUND), None, "{number:#x}");
+        }
+        for (number, held) in [(0x303, 0x222), (0x304, 0xAAA), (0x344, 0x222), (0x301, MISA)] {
+            assert_eq!(written(&mut csrs, number, u64::MAX), held, "{number:#x}");
+        }
+        for number in [0x100, 0x300] {
+            assert_eq!(written(&mut csrs, number, u64::MAX) & status::U_WRITABLE, 0, "{number:#x}");
+        }
     }
 
     #[test]

@@ -414,7 +414,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 finish!(here!().wrapping_add(4), Flow::System);
             }
             Op::UipiSend | Op::UipiRead | Op::UipiWrite | Op::UipiActivate | Op::UipiDeactivate => {
-                system::user_interrupt(hart, bus, timing, insn);
+                try_system!(system::user_interrupt(hart, bus, timing, insn));
                 finish!(here!().wrapping_add(4), Flow::System);
             }
             Op::Illegal => {

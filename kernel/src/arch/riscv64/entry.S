@@ -139,9 +139,9 @@ secondary_start:                        # a0 = hart (not used), a1 = kernel stac
 
 # --- Traps -----------------------------------------------------------------------------------------------------------
 .section .text, "ax"
-.align 6
-.globl trap_entry
-trap_entry:
+# Saves the registers of the thread, takes this core's stack and calls \system_call for an ecall, which gives the context to run.
+# For any other trap it jumps to 1: with the context in x9 and scause in t1.
+.macro enter_kernel system_call
     csrrw sp, sscratch, sp
     beqz sp, kernel_trap
     sd x1, 1*8(sp)
@@ -191,7 +191,13 @@ trap_entry:
     mv a1, a0                           # capability address
     mv a0, x9
     mv a3, a7                           # number of the system call
-    call {system_call}                  # gives the context to run
+    call \system_call                  # gives the context to run
+.endm
+
+.align 6
+.globl trap_entry
+trap_entry:
+    enter_kernel {system_call}
 
 .globl resume
 resume:                                 # a0 = context; sp = top of this core's stack
@@ -254,4 +260,15 @@ kernel_trap:                            # a trap out of the kernel is a bug: kee
 .globl enter_user
 enter_user:                             # a0 = context, a1 = stack
     mv sp, a1
+    j resume
+
+# Traps where user interrupts are emulated: on the way back to U the thread may have to go to its handler.
+.align 6
+.globl trap_entry_emulating
+trap_entry_emulating:
+    enter_kernel {system_call_emulating}
+    j resume
+1:  mv a0, x9
+    mv a1, t1
+    call {trap_emulating}
     j resume

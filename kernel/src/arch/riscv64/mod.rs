@@ -42,7 +42,6 @@ pub mod sv39;
 pub mod timer;
 #[cfg(target_arch = "riscv64")]
 pub mod trap;
-#[cfg(target_arch = "riscv64")]
 pub mod uintc;
 
 #[cfg(target_arch = "riscv64")]

@@ -134,26 +134,23 @@ impl Arch for Riscv64 {
 
     #[inline]
     fn receivers(&self) -> u16 {
-        uintc::get().map_or(0, |uintc| uintc.receivers())
+        uintc::receivers()
     }
 
     fn reset_receiver(&mut self, receiver: u16) {
-        if let Some(uintc) = uintc::get() {
-            uintc.reset(receiver);
-        }
+        uintc::reset(receiver);
     }
 
     fn post_receiver(&mut self, receiver: u16, bits: u64) {
-        if let Some(uintc) = uintc::get() {
-            uintc.post(receiver, bits);
-        }
+        uintc::post(receiver, bits);
     }
 
     fn take_receiver(&mut self, receiver: u16) -> u64 {
-        uintc::get().map_or(0, |uintc| uintc.take(receiver))
+        uintc::take(receiver)
     }
 
-    /// A remote fence interrupts the other harts in machine mode, and an interrupt is taken between instructions.
+    /// A remote fence interrupts the other harts in machine mode, and an interrupt is taken between instructions. (An emulated send
+    /// holds the kernel lock.)
     fn fence_senders(&mut self) {
         let others = smp::other_harts();
         if others != 0 {

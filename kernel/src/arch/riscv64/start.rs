@@ -74,6 +74,8 @@ global_asm!(
     next_pc = const offset::NEXT_PC,
     system_call = sym trap::system_call,
     trap = sym trap::trap,
+    system_call_emulating = sym trap::system_call_emulating,
+    trap_emulating = sym trap::trap_emulating,
     kernel_trap = sym panic::kernel_trap,
     boot_first = sym boot_first,
     boot_other = sym boot_other,
@@ -82,6 +84,8 @@ global_asm!(
 unsafe extern "C" {
     static boot_header: BootHeader;
     fn secondary_start();
+    /// Where traps go if user interrupts are emulated.
+    fn trap_entry_emulating();
     /// Gives the hart to the thread of `context`; `stack` is this core's empty stack.
     fn enter_user(context: *mut Context, stack: usize) -> !;
 }
@@ -210,7 +214,7 @@ fn boot_system(hart: usize, tree: usize) -> Result<(), Error> {
     }
     if let Some(place) = machine.uintc {
         let base = map_device(place.registers, &mut next_page);
-        // SAFETY: the device tree names the range as a UINTC, which only harts with the N extension have; the mapping stays.
+        // SAFETY: the device tree names the range as a UINTC and says that all harts have the N extension; the mapping stays.
         uintc::init(unsafe { Uintc::new(base, place.receivers) });
     }
     timer::set_interval(machine.timebase_frequency, header.timer_tick_ms);
@@ -239,7 +243,9 @@ fn start_core() {
     csr::clear!("sstatus", status::SPP | status::FS | status::SUM | status::MXR | status::USER_INTERRUPTS);
     csr::set!("sstatus", status::SPIE);
     mmu::init_core();
-    if uintc::get().is_some() {
+    if uintc::is_emulated() {
+        csr::write!("stvec", trap_entry_emulating as *const () as usize);
+    } else {
         uintc::init_hart();
     }
     trap::with_kernel(|kernel| kernel.arch.init_core());
@@ -247,7 +253,11 @@ fn start_core() {
 }
 
 fn enter() -> ! {
-    let context = trap::first();
+    let mut context = trap::first();
+    if uintc::is_emulated() {
+        // SAFETY: entered below.
+        context = unsafe { uintc::virtual_hart::take_interrupt(context) };
+    }
     // SAFETY: the context of a thread that this core now runs; the stack of this core is not used any more.
     unsafe { enter_user(context, stack_start(core_number())) }
 }

@@ -7,6 +7,7 @@ use core::cell::UnsafeCell;
 
 use super::context::Context;
 use super::port::Riscv64;
+use super::uintc::virtual_hart;
 use super::{core_number, csr, irq, mmu, smp};
 use crate::api::syscall;
 use crate::arch::register;
@@ -14,6 +15,8 @@ use crate::sched;
 use crate::state::{Kernel, Next};
 
 const INTERRUPT: usize = 1 << (usize::BITS - 1);
+/// `scause` of an illegal instruction.
+const ILLEGAL_INSTRUCTION: usize = 2;
 
 struct Shared(UnsafeCell<Kernel>);
 // SAFETY: reached through `Held` only, by the holder of the lock.
@@ -143,6 +146,26 @@ pub extern "C" fn trap(context: *mut Context, cause: usize) -> *mut Context {
         syscall::handle_fault(kernel, cause as u64, csr::read!("stval") as u64)
     };
     go_on(held, next)
+}
+
+/// As [`system_call`], where user interrupts are emulated.
+pub extern "C" fn system_call_emulating(context: *mut Context, cptr: u64, info: u64, number: isize) -> *mut Context {
+    let next = system_call(context, cptr, info, number);
+    // SAFETY: entry.S enters the thread of this context at once.
+    unsafe { virtual_hart::take_interrupt(next) }
+}
+
+/// As [`trap`], where user interrupts are emulated.
+pub extern "C" fn trap_emulating(context: *mut Context, cause: usize) -> *mut Context {
+    let emulated = cause == ILLEGAL_INSTRUCTION && with_kernel(|kernel| emulate(kernel, context));
+    let next = if emulated { context } else { trap(context, cause) };
+    // SAFETY: as above.
+    unsafe { virtual_hart::take_interrupt(next) }
+}
+
+fn emulate(kernel: &mut Kernel, context: *mut Context) -> bool {
+    let current = kernel.current();
+    still_runs(kernel, context) && virtual_hart::execute(kernel.get_mut(current))
 }
 
 /// The context of the thread that runs next, once there is one.

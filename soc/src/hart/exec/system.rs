@@ -61,7 +61,7 @@ pub(super) fn csr<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, ins
 /// `uret sret mret`.
 pub(super) fn trap_return<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insn: &Insn) -> Result<(), Stop> {
     let legal = match insn.op {
-        Op::Uret => hart.privilege == Privilege::U,
+        Op::Uret => hart.privilege == Privilege::U && hart.csrs.isa.has_user_interrupts(),
         Op::Sret => match hart.privilege {
             Privilege::U => false,
             Privilege::S => hart.csrs.mstatus & status::TSR == 0,
@@ -115,8 +115,16 @@ pub(super) fn fence_translation<T: Timing>(hart: &mut Hart, timing: &mut T, insn
     Ok(())
 }
 
-/// The five `uipi` instructions; they never trap, whatever their operands.
-pub(super) fn user_interrupt<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insn: &Insn) {
+/// The five `uipi` instructions; on a hart that has them they never trap, whatever their operands.
+pub(super) fn user_interrupt<T: Timing>(
+    hart: &mut Hart,
+    bus: &mut Bus,
+    timing: &mut T,
+    insn: &Insn,
+) -> Result<(), Stop> {
+    if !hart.csrs.isa.has_user_interrupts() {
+        return Err(refuse(hart, insn));
+    }
     let now = hart.clock + u64::from(insn.cost);
     let operand = hart.x[insn.rs1 as usize];
     if insn.op == Op::UipiSend {
@@ -127,12 +135,12 @@ pub(super) fn user_interrupt<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: 
                 hart.clock += timing.uipi(hart.id, now, false);
             }
         }
-        return;
+        return Ok(());
     }
     let receiver = (hart.csrs.suirs & 0xFFFF) as usize;
     if hart.csrs.suirs & ENABLE == 0 || receiver >= RECEIVERS {
         hart.x[insn.rd as usize] = 0;
-        return;
+        return Ok(());
     }
     let mut read = 0;
     bus.uintc_act(|uintc| match insn.op {
@@ -145,6 +153,7 @@ pub(super) fn user_interrupt<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: 
     if T::TIMED {
         hart.clock += timing.uipi(hart.id, now, insn.op == Op::UipiRead);
     }
+    Ok(())
 }
 
 /// Steps 1 to 4 of `uipi.send`: the receiver and vector that sender-table entry `index` names, if the send has an effect.

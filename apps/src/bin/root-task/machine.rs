@@ -24,8 +24,6 @@ pub struct Machine {
     pub harts: u32,
     /// Rate of `rdtime`.
     pub timebase: u32,
-    /// It has an interrupt controller for user interrupts.
-    pub user_interrupts: bool,
 }
 
 /// Where the test finisher is mapped; 0 before, and on a machine without one.
@@ -49,13 +47,8 @@ impl Machine {
         let tree = Fdt::new(extra(boot_info).ok_or(Failure::Archive("machine device tree"))?)
             .map_err(|_| Failure::Archive("machine device tree"))?;
         let cpus = tree.find_node("/cpus").ok_or(Failure::Device("cpus"))?;
-        let mut machine = Self {
-            tree,
-            harts: boot_info.num_nodes as u32,
-            timebase: tree::number(&cpus, "timebase-frequency")?,
-            user_interrupts: false,
-        };
-        machine.user_interrupts = machine.device("riscv,uintc0").is_some();
+        let machine =
+            Self { tree, harts: boot_info.num_nodes as u32, timebase: tree::number(&cpus, "timebase-frequency")? };
         if let Some(finisher) = machine.device("sifive,test1")
             && let Some(frame) = memory.device_frame(finisher.address / PAGE * PAGE)?
         {

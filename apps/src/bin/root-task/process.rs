@@ -13,8 +13,8 @@ use dtoolkit::Node;
 use dtoolkit::fdt::FdtNode;
 use dtoolkit::fdt_mut::{FdtMut, SliceBuffer};
 use userlib::cap::{
-    AsidPool, CNode, CPtr, Cap, Endpoint, Frame, Notification, ObjectType, PageTable, Rights, SenderTable, Slot, Tcb,
-    UserContext, VSpace, slot,
+    AsidPool, CNode, CPtr, Cap, Code, Endpoint, Error, Frame, Notification, ObjectType, PageTable, Rights, SenderTable,
+    Slot, Tcb, UserContext, VSpace, slot,
 };
 use userlib::tree;
 
@@ -40,6 +40,8 @@ pub struct Process {
     pub endpoint: Option<Endpoint>,
     /// Code with which it has left.
     pub exited: Option<i32>,
+    /// User interrupts ring its doorbell too.
+    user_interrupts: bool,
     cnode: CNode,
     cnode_bits: u64,
 }
@@ -80,6 +82,7 @@ impl Process {
             doorbell: Notification(memory.object(ObjectType::Notification)?),
             endpoint: None,
             exited: None,
+            user_interrupts: false,
             cnode: CNode(memory.object(ObjectType::CNode(cnode_bits))?),
             cnode_bits: cnode_bits.into(),
         };
@@ -90,7 +93,7 @@ impl Process {
         let [heap, heap_size] = tree::pair(node, "heap")?;
         map_new(memory, vspace, heap, heap_size, Access::READ_WRITE)?;
         process.make_threads(memory, node)?;
-        process.fill_cspace(memory, machine, node, index, supervisor)?;
+        process.fill_cspace(memory, node, index, supervisor)?;
         process.tell(memory, machine, node)?;
         Ok(process)
     }
@@ -165,7 +168,6 @@ impl Process {
     fn fill_cspace(
         &mut self,
         memory: &mut Memory,
-        machine: &Machine,
         node: &FdtNode<'static>,
         index: u64,
         supervisor: Endpoint,
@@ -197,13 +199,19 @@ impl Process {
                 Some(endpoint)
             }
         };
-        if machine.user_interrupts && tree::flag(node, "doorbell") {
+        // Kernels without user interrupts refuse; the program is reached by signals then.
+        let bound = tree::flag(node, "doorbell").then(|| tcb.bind_user_interrupt(self.doorbell));
+        let user_interrupts = match bound {
+            None | Some(Err(Error { code: Code::IllegalOperation, .. })) => false,
+            Some(result) => result.map(|()| true).step("binding user interrupts")?,
+        };
+        if user_interrupts {
             let table = SenderTable(memory.object(ObjectType::SenderTable)?);
             put(slot::SENDER_TABLE.cptr(), table.cptr(), Rights::ALL, None)?;
-            tcb.bind_user_interrupt(self.doorbell).step("binding user interrupts")?;
             tcb.set_sender_table(table).step("setting a sender table")?;
         }
         self.endpoint = endpoint;
+        self.user_interrupts = user_interrupts;
         Ok(())
     }
 
@@ -218,7 +226,7 @@ impl Process {
         let mut told = FdtMut::from_slice(&mut buffer).map_err(unusable)?;
         add(&mut told, "timebase-frequency", &machine.timebase.to_be_bytes())?;
         add(&mut told, "harts", &machine.harts.to_be_bytes())?;
-        if machine.user_interrupts && tree::flag(node, "doorbell") {
+        if self.user_interrupts {
             add(&mut told, "user-interrupts", &[])?;
         }
         let devices = node.child("devices").ok_or(Failure::Archive("devices"))?;

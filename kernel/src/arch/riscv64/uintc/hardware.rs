@@ -1,4 +1,4 @@
-//! User interrupts: the controller's registers, and the switch of the user-interrupt state of a hart.
+//! The UINTC's registers, and the switch of the user-interrupt CSRs of a hart that has the N extension.
 //!
 //! A hart holds the state of at most one thread. `load` and `unload` move it between the hart and the thread; a thread that
 //! has neither a receiver nor a sender table has no state to move, and a switch between two such threads costs one test.
@@ -19,9 +19,9 @@ use uintr::csr::{USI, USTATUS_UIE, USTATUS_UPIE};
 use uintr::format::{Suirs, Suist};
 use uintr::uintc::{self, Low};
 
-use super::context::UserInterruptState;
-use super::once::Once;
-use super::{core_number, csr, smp};
+use super::super::context::UserInterruptState;
+use super::super::once::Once;
+use super::super::{core_number, csr, smp};
 
 static UINTC: Once<Uintc> = Once::new();
 /// Whose state each core holds: where it goes back to if another core asks for it.
@@ -39,27 +39,21 @@ pub fn init(uintc: Uintc) {
 }
 
 /// Moves the state of this core into `state`.
-pub fn unload(state: &mut UserInterruptState) {
+pub fn unload(uintc: &Uintc, state: &mut UserInterruptState) {
     LOADED[core_number()].store(null_mut(), Ordering::Relaxed);
-    if let Some(uintc) = get() {
-        uintc.unload(state);
-    }
+    uintc.unload(state);
 }
 
 /// Gives this core the state of the thread that runs next.
-pub fn load(state: &mut UserInterruptState) {
-    if let Some(uintc) = get() {
-        LOADED[core_number()].store(state, Ordering::Relaxed);
-        uintc.load(state, smp::hart(core_number()));
-    }
+pub fn load(uintc: &Uintc, state: &mut UserInterruptState) {
+    LOADED[core_number()].store(state, Ordering::Relaxed);
+    uintc.load(state, smp::hart(core_number()));
 }
 
 /// Moves the state of this core back to the thread that it belongs to.
-pub fn unload_core() {
+pub fn unload_core(uintc: &Uintc) {
     let state = LOADED[core_number()].swap(null_mut(), Ordering::Relaxed);
-    if let Some(uintc) = get()
-        && !state.is_null()
-    {
+    if !state.is_null() {
         // SAFETY: `load` got it from the token: a field of a TCB, which lives as long as its state is loaded somewhere. The
         // holder of the lock waits until this core has answered, so nobody else borrows it now.
         uintc.unload(unsafe { &mut *state });
