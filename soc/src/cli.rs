@@ -10,8 +10,10 @@ use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
 use crate::image::MachineDefaults;
 use crate::symbols::Symbols;
 use crate::time::SimTime;
-use crate::wire::NetSpec;
 use crate::wire::loadgen::Report;
+use crate::wire::nat::Forward;
+use crate::wire::spec::PeerSpec;
+use crate::wire::{NatConfig, NetSpec};
 use crate::{Config, End, Machine, Mode, Outcome, parse_bytes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -67,8 +69,9 @@ enum IsaName {
 #[command(after_help = "\
 Exit code: that of the guest; 2 for a refused input, 124 at --max-cycles, 125 if all harts wait and nothing can wake them.
 
-Networks (--net): none; sink; echo; loopback; loadgen:connections=1,2,4;requests=200. Any but none takes
-;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7. In front of any stands, with a comma, the NIC that the board
+Networks (--net): none; sink; echo; loopback; loadgen:connections=1,2,4;requests=200; and, at the host's pace:
+nat:forward=tcp:8080:80,udp:5353:53; dgram:local=127.0.0.1:7001;remote=127.0.0.1:7002; tap:name=tap0. Any but none takes
+;rate=1G;delay=5us;loss=0.01;damage=0.001;reorder=0.01;duplicate=0.01;link-seed=7. In front of any stands, with a comma, the NIC that the board
 has: axi (the default), virtio or gem.")]
 struct Run {
     /// Image (or any RISC-V executable linked at 0x80000000)
@@ -113,6 +116,12 @@ struct Run {
     /// The NIC, and what is at the far end of its Ethernet cable
     #[arg(long, value_name = "[NIC,]SPEC", default_value = "none")]
     net: String,
+    /// A port of the host's 127.0.0.1 that leads to a port of the guest; may be repeated; implies --net nat
+    #[arg(long, value_name = "tcp|udp:HOST:GUEST")]
+    forward: Vec<Forward>,
+    /// A tap device of the host at the far end of the cable; implies --net tap
+    #[arg(long, value_name = "NAME", conflicts_with = "forward")]
+    tap: Option<String>,
     /// A file as virtio disk, with ,ro for reading only; may be given up to 7 times
     #[arg(long, value_name = "FILE[,ro]")]
     disk: Vec<DiskSpec>,
@@ -297,6 +306,18 @@ impl Run {
 
     fn network(&self) -> Result<NetSpec, String> {
         let mut spec: NetSpec = self.net.parse().map_err(|error| format!("--net: {error}"))?;
+        for forward in &self.forward {
+            match spec.peer.get_or_insert_with(|| PeerSpec::Nat(NatConfig::default())) {
+                PeerSpec::Nat(nat) => nat.forwards.push(*forward),
+                _ => return Err("--forward goes with --net nat and no other".to_owned()),
+            }
+        }
+        if let Some(name) = &self.tap {
+            if spec.peer.is_some() {
+                return Err("--tap goes with no other --net".to_owned());
+            }
+            spec.peer = Some(PeerSpec::Tap(Some(name.clone())));
+        }
         if let Some(pcap) = &self.pcap {
             if spec.peer.is_none() {
                 return Err("--pcap needs somebody at the far end of the wire: give --net as well".to_owned());

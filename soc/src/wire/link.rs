@@ -1,4 +1,5 @@
-//! A full-duplex Ethernet link: two independent lanes with a rate, a delay and, if wanted, seeded loss and damage.
+//! A full-duplex Ethernet link: two independent lanes with a rate, a delay and, if wanted, seeded loss, damage, reordering and
+//! duplication.
 //!
 //! A frame of n bytes occupies its lane for (n + 24) byte times: 8 of preamble and start delimiter, n, 4 of check sequence, 12 of
 //! inter-frame gap (IEEE 802.3). At 1 Gb/s a byte takes 8 ns. The last bit arrives 12 byte times before the lane is free again.
@@ -16,6 +17,10 @@ use crate::time::SimTime;
 const PREAMBLE_BYTES: u64 = 8;
 /// Inter-frame gap, in byte times.
 const GAP_BYTES: u64 = 12;
+/// A frame that is overtaken arrives up to this many of the longest standard frames (1514 bytes) late.
+const OVERTAKEN_BY_AT_MOST: u64 = 4;
+/// Byte times of such a frame.
+const LONG_FRAME_BYTES: u64 = PREAMBLE_BYTES + 1514 + FCS_BYTES as u64 + GAP_BYTES;
 
 /// Properties of a link, the same for both lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +33,26 @@ pub struct LinkConfig {
     pub loss_ppm: u32,
     /// Frames that arrive with a bad check sequence, parts in a million.
     pub damage_ppm: u32,
-    /// Seed of loss and damage.
+    /// Frames that arrive late, so that those behind may overtake them, parts in a million.
+    pub reorder_ppm: u32,
+    /// Frames that arrive twice, parts in a million.
+    pub duplicate_ppm: u32,
+    /// Seed of all that.
     pub seed: u64,
 }
 
 impl Default for LinkConfig {
-    /// 1 Gb/s, no delay, no loss, no damage.
+    /// 1 Gb/s, no delay, nothing goes wrong.
     fn default() -> Self {
-        Self { byte_ps: 8_000, delay: SimTime::ZERO, loss_ppm: 0, damage_ppm: 0, seed: 1 }
+        Self {
+            byte_ps: 8_000,
+            delay: SimTime::ZERO,
+            loss_ppm: 0,
+            damage_ppm: 0,
+            reorder_ppm: 0,
+            duplicate_ppm: 0,
+            seed: 1,
+        }
     }
 }
 
@@ -59,21 +76,35 @@ pub struct LaneCounters {
     pub lost: u64,
     /// Of these, frames damaged.
     pub damaged: u64,
+    /// Of these, frames that arrived late.
+    pub late: u64,
+    /// Of these, frames that arrived twice.
+    pub duplicated: u64,
 }
 
 /// One direction.
 struct Lane {
     config: LinkConfig,
+    /// Draws loss and damage.
     random: Random,
+    /// Draws reordering and duplication.
+    detours: Random,
     free_at: SimTime,
+    /// By time of arrival.
     in_flight: VecDeque<(SimTime, Arrival)>,
     counters: LaneCounters,
 }
 
 impl Lane {
     fn new(config: LinkConfig, index: u64) -> Self {
-        let random = Random::split(config.seed, index);
-        Self { config, random, free_at: SimTime::ZERO, in_flight: VecDeque::new(), counters: LaneCounters::default() }
+        Self {
+            config,
+            random: Random::split(config.seed, index),
+            detours: Random::split(config.seed, index + 2),
+            free_at: SimTime::ZERO,
+            in_flight: VecDeque::new(),
+            counters: LaneCounters::default(),
+        }
     }
 
     fn bytes(&self, count: u64) -> SimTime {
@@ -88,16 +119,33 @@ impl Lane {
         self.free_at = last_bit + self.bytes(GAP_BYTES);
         self.counters.frames += 1;
         self.counters.bytes += length;
-        // Both are drawn for every frame, so that a changed loss rate does not move the damage to other frames.
+        // All are drawn for every frame, so that a changed loss rate does not move the damage to other frames.
         let lost = self.random.chance_ppm(self.config.loss_ppm);
         let damaged = self.random.chance_ppm(self.config.damage_ppm);
+        let late = self.detours.chance_ppm(self.config.reorder_ppm);
+        let long_frames = 1 + self.detours.next_u64() % OVERTAKEN_BY_AT_MOST;
+        let twice = self.detours.chance_ppm(self.config.duplicate_ppm);
         self.counters.lost += u64::from(lost);
-        self.counters.damaged += u64::from(damaged && !lost);
-        if !lost {
-            let intact = intact && !damaged;
-            self.in_flight.push_back((last_bit + self.config.delay, Arrival { frame, intact }));
+        if lost {
+            return self.free_at;
         }
+        self.counters.damaged += u64::from(damaged);
+        self.counters.late += u64::from(late);
+        self.counters.duplicated += u64::from(twice);
+        let arrival = Arrival { frame, intact: intact && !damaged };
+        let in_time = last_bit + self.config.delay;
+        if twice {
+            self.arrive(in_time, arrival.clone());
+        }
+        let detour = if late { self.bytes(long_frames * LONG_FRAME_BYTES) } else { SimTime::ZERO };
+        self.arrive(in_time + detour, arrival);
         self.free_at
+    }
+
+    /// Takes note of an arrival, behind those of the same time.
+    fn arrive(&mut self, at: SimTime, arrival: Arrival) {
+        let place = self.in_flight.partition_point(|(other, _)| *other <= at);
+        self.in_flight.insert(place, (at, arrival));
     }
 
     fn arrived(&mut self, now: SimTime) -> Option<(SimTime, Arrival)> {
@@ -250,6 +298,47 @@ mod tests {
         assert_ne!(run(1, 200_000), run(2, 200_000));
         assert_eq!(run(1, 0).0, 0);
         assert!((150..250).contains(&run(1, 200_000).0));
+    }
+
+    /// A peer that keeps the first byte of all it gets.
+    struct FirstBytes(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl Peer for FirstBytes {
+        fn deliver(&mut self, _now: SimTime, frame: &[u8]) {
+            self.0.lock().unwrap().push(frame[0]);
+        }
+        fn next(&mut self, _now: SimTime) -> Next {
+            Next::Idle
+        }
+    }
+
+    #[test]
+    fn frames_come_late_or_twice_and_none_gets_lost() {
+        let run = |reorder_ppm: u32, duplicate_ppm: u32| {
+            let seen = std::sync::Arc::default();
+            let config = LinkConfig { reorder_ppm, duplicate_ppm, ..LinkConfig::default() };
+            let mut link = Link::new(config, Box::new(FirstBytes(std::sync::Arc::clone(&seen))));
+            for number in 0..200 {
+                link.send(SimTime::ZERO, vec![number; 600], true);
+            }
+            link.advance(SimTime::from_us(1_000_000));
+            let (sent, _) = link.counters();
+            let seen = seen.lock().unwrap().clone();
+            (seen, sent)
+        };
+        let in_order: Vec<u8> = (0..200).collect();
+        assert_eq!(run(0, 0).0, in_order);
+        let (mut seen, sent) = run(100_000, 0);
+        assert!(seen != in_order && (10..40).contains(&sent.late), "{sent:?}");
+        seen.sort_unstable();
+        assert_eq!(seen, in_order);
+        let (mut seen, sent) = run(100_000, 100_000);
+        assert!((10..40).contains(&sent.duplicated), "{sent:?}");
+        assert_eq!(seen.len() as u64, 200 + sent.duplicated);
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, in_order);
+        assert_eq!(run(100_000, 100_000), run(100_000, 100_000));
     }
 
     #[test]

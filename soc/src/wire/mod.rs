@@ -2,27 +2,36 @@
 //!
 //! ```text
 //!   NIC model  ── Link::send ──▶  lane to the peer  ── Peer::deliver ──▶  Peer
-//!   (device)   ◀─ Link::receive ─ lane to the NIC   ◀─ Peer::next ──────  (load generator, echo, sink, ...)
+//!   (device)   ◀─ Link::receive ─ lane to the NIC   ◀─ Peer::next ──────  (load generator, echo, sink, nat, ...)
 //! ```
 //!
 //! A frame is its bytes from the destination address to the end of the payload, **without** the frame check sequence. The lanes add
 //! preamble, check sequence and inter-frame gap as time ([`link`]). A [`Peer`] is a program of the host that lives in simulated
-//! time: it is told the time, never reads a clock, and so gives the same frames at the same times on every run.
+//! time: it is told the time, never reads a clock, and so gives the same frames at the same times on every run. The exceptions
+//! are the peers that reach out of the simulation: [`Dgram`], [`Tap`] and [`Nat`].
 
+pub mod dgram;
 pub mod echo;
 pub mod link;
 pub mod loadgen;
+pub mod nat;
+mod pace;
 pub mod pcap;
 pub mod random;
 pub mod sink;
 pub mod spec;
+mod stack;
+pub mod tap;
 
+pub use dgram::{Dgram, DgramConfig};
 pub use echo::{Echo, Loopback};
 pub use link::{Arrival, Link, LinkConfig};
 pub use loadgen::LoadGen;
+pub use nat::{Nat, NatConfig};
 pub use pcap::Tee;
 pub use sink::Sink;
 pub use spec::{NetSpec, Network, Nic};
+pub use tap::Tap;
 
 use crate::time::SimTime;
 

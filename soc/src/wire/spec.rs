@@ -4,22 +4,28 @@
 //!   [NIC,]none                                    no cable; NIC is axi (the default), virtio or gem
 //!   [NIC,]sink | echo | loopback                  the peers of that name
 //!   [NIC,]loadgen:connections=1,2,4;requests=200  the load generator
-//!   KIND:...;rate=1G;delay=5us;loss=0.01;damage=0.001;link-seed=7;pcap=run.pcap      with any kind but none
+//!   [NIC,]nat:forward=tcp:8080:80,udp:5353:53     the host's network, through a gateway at 10.0.2.2
+//!   [NIC,]dgram:local=127.0.0.1:7001;remote=127.0.0.1:7002      a cable of UDP datagrams, as QEMU's -netdev dgram
+//!   [NIC,]tap:name=tap0                           a tap device
+//!   KIND:...;rate=1G;delay=5us;loss=0.01;damage=0.001;reorder=0.01;duplicate=0.01;link-seed=7;pcap=run.pcap      with any kind but none
 //! ```
+//!
+//! Key of `nat` besides `forward`: `guest` (10.0.2.15).
 //!
 //! Keys of `loadgen`: `connections` (list), `requests`, `warmup`, `size`, `proto` (tcp, udp, ping), `op` (call, read, write), `server` (address:port),
 //! `port`, `address` (a.b.c.d/prefix), `think`, `timeout`, `patience`, `seed`; what they mean and their defaults: [`LoadGenConfig`].
 
 use std::fmt;
 use std::fs::File;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use thiserror::Error;
 
 use super::loadgen::{ConfigError, LoadGenConfig, Operation, Protocol, ReportHandle};
-use super::{Echo, Link, LinkConfig, LoadGen, Loopback, Peer, Sink, Tee};
+use super::nat::forward::ForwardError;
+use super::{Dgram, DgramConfig, Echo, Link, LinkConfig, LoadGen, Loopback, Nat, NatConfig, Peer, Sink, Tap, Tee};
 use crate::time::SimTime;
 
 /// What is at the far end.
@@ -33,6 +39,17 @@ pub enum PeerSpec {
     Loopback,
     /// [`LoadGen`].
     LoadGen(LoadGenConfig),
+    /// [`Nat`].
+    Nat(NatConfig),
+    /// [`Dgram`]; both ends must be said.
+    Dgram {
+        /// Where datagrams are received.
+        local: Option<SocketAddr>,
+        /// Where they are sent.
+        remote: Option<SocketAddr>,
+    },
+    /// [`Tap`]: the name of the device, which must be said.
+    Tap(Option<String>),
 }
 
 /// The NIC of the board.
@@ -73,7 +90,7 @@ pub struct Network {
 #[derive(Debug, Error)]
 pub enum NetError {
     /// Unknown peer.
-    #[error("\"{kind}\" is no network: choose none, sink, echo, loopback or loadgen")]
+    #[error("\"{kind}\" is no network: choose none, sink, echo, loopback, loadgen, nat, dgram or tap")]
     Kind {
         /// What was given.
         kind: String,
@@ -101,6 +118,25 @@ pub enum NetError {
         value: String,
         /// What would be accepted.
         expected: &'static str,
+    },
+    /// A setting without which there is no such network.
+    #[error("{kind} needs {key}=...")]
+    Missing {
+        /// The peer.
+        kind: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+    /// A bad port to forward.
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
+    /// The host refuses what the peer needs of it.
+    #[error("{kind}: {source}")]
+    Host {
+        /// The peer.
+        kind: &'static str,
+        /// The host's answer.
+        source: std::io::Error,
     },
     /// The load generator refuses its configuration.
     #[error(transparent)]
@@ -132,6 +168,9 @@ impl FromStr for NetSpec {
             "echo" => Some(PeerSpec::Echo),
             "loopback" => Some(PeerSpec::Loopback),
             "loadgen" => Some(PeerSpec::LoadGen(LoadGenConfig::default())),
+            "nat" => Some(PeerSpec::Nat(NatConfig::default())),
+            "dgram" => Some(PeerSpec::Dgram { local: None, remote: None }),
+            "tap" => Some(PeerSpec::Tap(None)),
             _ => return Err(NetError::Kind { kind: kind.to_owned() }),
         };
         let mut spec = Self { nic, peer, ..Self::default() };
@@ -156,6 +195,8 @@ impl NetSpec {
             (_, "delay") => self.link.delay = setting.time()?,
             (_, "loss") => self.link.loss_ppm = setting.share()?,
             (_, "damage") => self.link.damage_ppm = setting.share()?,
+            (_, "reorder") => self.link.reorder_ppm = setting.share()?,
+            (_, "duplicate") => self.link.duplicate_ppm = setting.share()?,
             (_, "link-seed") => self.link.seed = setting.number("a number")?,
             (_, "pcap") => self.pcap = Some(PathBuf::from(value)),
             (Some(PeerSpec::LoadGen(config)), _) => match key {
@@ -174,12 +215,22 @@ impl NetSpec {
                 "seed" => config.seed = setting.number("a number")?,
                 _ => return Err(unknown()),
             },
+            (Some(PeerSpec::Nat(config)), "guest") => config.guest = setting.number("an IPv4 address")?,
+            (Some(PeerSpec::Nat(config)), "forward") => {
+                for forward in value.split(',') {
+                    config.forwards.push(forward.trim().parse()?);
+                }
+            }
+            (Some(PeerSpec::Dgram { local, .. }), "local") => *local = Some(setting.number("address:port")?),
+            (Some(PeerSpec::Dgram { remote, .. }), "remote") => *remote = Some(setting.number("address:port")?),
+            (Some(PeerSpec::Tap(name)), "name") => *name = Some(value.to_owned()),
             _ => return Err(unknown()),
         }
         Ok(())
     }
 
-    /// Makes the peer and its link. Errors: [`NetError::Config`], [`NetError::Pcap`].
+    /// Makes the peer and its link. Errors: [`NetError::Config`], [`NetError::Missing`], [`NetError::Host`],
+    /// [`NetError::Pcap`].
     pub fn build(self) -> Result<Network, NetError> {
         let Some(peer) = self.peer else { return Ok(Network::default()) };
         let mut report = None;
@@ -192,6 +243,16 @@ impl NetSpec {
                 report = Some(handle);
                 Box::new(generator)
             }
+            PeerSpec::Nat(config) => Box::new(Nat::new(&config).map_err(refused_by_host("nat"))?),
+            PeerSpec::Dgram { local, remote } => {
+                let local = local.ok_or(NetError::Missing { kind: "dgram", key: "local" })?;
+                let remote = remote.ok_or(NetError::Missing { kind: "dgram", key: "remote" })?;
+                Box::new(Dgram::new(DgramConfig { local, remote }).map_err(refused_by_host("dgram"))?)
+            }
+            PeerSpec::Tap(name) => {
+                let name = name.ok_or(NetError::Missing { kind: "tap", key: "name" })?;
+                Box::new(Tap::new(&name).map_err(refused_by_host("tap"))?)
+            }
         };
         if let Some(path) = self.pcap {
             // Not buffered: the capture is complete to the last frame however the process ends.
@@ -200,6 +261,10 @@ impl NetSpec {
         }
         Ok(Network { link: Some(Link::new(self.link, peer)), report })
     }
+}
+
+fn refused_by_host(kind: &'static str) -> impl Fn(std::io::Error) -> NetError {
+    move |source| NetError::Host { kind, source }
 }
 
 /// One `key=value`, and how to read the value.
@@ -303,7 +368,8 @@ mod tests {
     #[test]
     fn everything_that_can_be_said() {
         let spec: NetSpec = "loadgen:connections=1,2,4; requests=200;warmup=10;size=128;proto=tcp;op=read;server=10.0.2.20:80;\
-             address=10.0.2.9/16;think=3us;timeout=10ms;patience=1s;seed=9;rate=100M;delay=500ns;loss=0.01;damage=0.000001;link-seed=3;pcap=a.pcap"
+             address=10.0.2.9/16;think=3us;timeout=10ms;patience=1s;seed=9;rate=100M;delay=500ns;loss=0.01;damage=0.000001;reorder=0.5;duplicate=1;\
+             link-seed=3;pcap=a.pcap"
             .parse()
             .unwrap();
         let Some(PeerSpec::LoadGen(config)) = &spec.peer else { panic!("{spec:?}") };
@@ -315,6 +381,7 @@ mod tests {
         assert_eq!(config.patience, SimTime::from_us(1_000_000));
         assert_eq!((spec.link.byte_ps, spec.link.delay), (80_000, SimTime::from_ns(500)));
         assert_eq!((spec.link.loss_ppm, spec.link.damage_ppm, spec.link.seed), (10_000, 1, 3));
+        assert_eq!((spec.link.reorder_ppm, spec.link.duplicate_ppm), (500_000, 1_000_000));
         assert_eq!(spec.pcap, Some(PathBuf::from("a.pcap")));
     }
 
@@ -356,8 +423,18 @@ mod tests {
             ("sink:delay=99999999999999s", "delay"),
             ("sink:loss=1.5", "1.5"),
             ("sink:loss=nan", "nan"),
+            ("nat:forward=tcp:80", "tcp:80"),
+            ("nat:guest=here", "here"),
+            ("dgram:local=7001", "7001"),
+            ("tap:local=127.0.0.1:1", "local"),
         ] {
             let error = text.parse::<NetSpec>().expect_err(text).to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        for (text, word) in
+            [("dgram:local=127.0.0.1:0", "remote="), ("tap", "name="), ("tap:name=longer-than-any-interface", "tap:")]
+        {
+            let error = text.parse::<NetSpec>().unwrap().build().unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
         }
         let error = "sink:pcap=/nonexistent/x".parse::<NetSpec>().unwrap().build().unwrap_err();

@@ -16,9 +16,9 @@ use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr};
 
 use super::config::{LoadGenConfig, Operation, Protocol, REPLY_XOR, request_content};
 use super::flow::Flow;
-use super::host::Host;
 use super::tally::Tally;
 use crate::time::SimTime;
+use crate::wire::stack::Stack;
 
 /// Time between two knocks.
 const KNOCK_INTERVAL: SimTime = SimTime::from_us(1000);
@@ -56,7 +56,7 @@ pub(super) struct DatagramFlow {
 impl DatagramFlow {
     /// A flow that knocks at its first [`Flow::step`].
     pub(super) fn new(
-        host: &mut Host,
+        host: &mut Stack,
         config: &LoadGenConfig,
         phase: usize,
         index: usize,
@@ -89,7 +89,7 @@ impl DatagramFlow {
     }
 
     /// Sends request `number` and returns the reply to expect.
-    fn send(&self, host: &mut Host, config: &LoadGenConfig, number: u64) -> Vec<u8> {
+    fn send(&self, host: &mut Stack, config: &LoadGenConfig, number: u64) -> Vec<u8> {
         let mut bytes = vec![0; config.size as usize];
         request_content(config.seed, self.phase, self.index, number, &mut bytes);
         // The socket holds more datagrams than are ever queued; what it refuses would be missed as a reply, not overlooked.
@@ -107,7 +107,7 @@ impl DatagramFlow {
     }
 
     /// The next reply that has arrived, from whomever it claims to be.
-    fn receive(&self, host: &mut Host, protocol: Protocol) -> Option<Vec<u8>> {
+    fn receive(&self, host: &mut Stack, protocol: Protocol) -> Option<Vec<u8>> {
         if protocol == Protocol::Udp {
             let (bytes, _) = host.sockets.get_mut::<udp::Socket>(self.handle).recv().ok()?;
             return Some(bytes.to_vec());
@@ -122,7 +122,7 @@ impl DatagramFlow {
     }
 
     /// Returns true if there were any.
-    fn take_replies(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
+    fn take_replies(&mut self, host: &mut Stack, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         let mut any = false;
         while let Some(reply) = self.receive(host, config.protocol) {
             match self.state {
@@ -172,7 +172,7 @@ impl Flow for DatagramFlow {
         }
     }
 
-    fn step(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
+    fn step(&mut self, host: &mut Stack, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         let received = self.take_replies(host, config, tally, now);
         match self.state {
             State::Knocking { again_at, give_up_at } if now >= again_at => {
@@ -204,11 +204,11 @@ impl Flow for DatagramFlow {
         }
     }
 
-    fn close(&mut self, _host: &mut Host, _config: &LoadGenConfig, _now: SimTime) {
+    fn close(&mut self, _host: &mut Stack, _config: &LoadGenConfig, _now: SimTime) {
         self.state = State::Done;
     }
 
-    fn remove(&self, host: &mut Host) {
+    fn remove(&self, host: &mut Stack) {
         host.sockets.remove(self.handle);
     }
 }

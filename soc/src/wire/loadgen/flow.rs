@@ -1,9 +1,9 @@
 //! What a phase drives: one TCP connection, one UDP conversation, or one stream of pings.
 
 use super::config::{LoadGenConfig, Operation};
-use super::host::Host;
 use super::tally::Tally;
 use crate::time::SimTime;
+use crate::wire::stack::Stack;
 
 /// One independent conversation with the guest.
 pub(super) trait Flow: Send {
@@ -20,9 +20,9 @@ pub(super) trait Flow: Send {
     /// When the flow needs attention even if nothing arrives. `work_left`: requests may be started.
     fn wake(&self, operation: Operation, work_left: bool) -> Option<SimTime>;
     /// Does what can be done at `now`. Returns true if the stack has to run again.
-    fn step(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool;
+    fn step(&mut self, host: &mut Stack, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool;
     /// Starts the orderly end of a flow that is ready and quiet.
-    fn close(&mut self, host: &mut Host, config: &LoadGenConfig, now: SimTime);
+    fn close(&mut self, host: &mut Stack, config: &LoadGenConfig, now: SimTime);
     /// Takes the socket out of the stack.
-    fn remove(&self, host: &mut Host);
+    fn remove(&self, host: &mut Stack);
 }

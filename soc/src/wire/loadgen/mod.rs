@@ -15,7 +15,6 @@
 mod config;
 mod datagram;
 mod flow;
-mod host;
 mod phase;
 mod report;
 mod tally;
@@ -27,9 +26,9 @@ pub use config::{
 };
 pub use report::{Latency, PhaseReport, Report, ReportHandle};
 
+use super::stack::{self, Stack};
 use super::{Next, Peer};
 use crate::time::SimTime;
-use host::Host;
 use phase::Phase;
 
 /// Time between two ARP requests while the guest is not there yet.
@@ -53,7 +52,7 @@ enum Stage {
 /// The peer.
 pub struct LoadGen {
     config: LoadGenConfig,
-    host: Host,
+    host: Stack,
     stage: Stage,
     /// Connections opened in earlier phases, which moves the local ports on.
     opened: u32,
@@ -66,7 +65,7 @@ impl LoadGen {
     pub fn new(config: LoadGenConfig) -> Result<(Self, ReportHandle), ConfigError> {
         config.check()?;
         let report = ReportHandle::default();
-        let host = Host::new(&config);
+        let host = Stack::new(config.mac, config.address, config.prefix, config.seed);
         let stage = Stage::Seeking { ask_at: SimTime::ZERO };
         let generator = Self { config, host, stage, opened: 0, report: report.clone(), wake: Some(SimTime::ZERO) };
         Ok((generator, report))
@@ -134,7 +133,7 @@ impl LoadGen {
 
 impl Peer for LoadGen {
     fn deliver(&mut self, now: SimTime, frame: &[u8]) {
-        if matches!(self.stage, Stage::Seeking { .. }) && host::is_arp_reply(frame, *self.config.server.ip()) {
+        if matches!(self.stage, Stage::Seeking { .. }) && stack::is_arp_reply(frame, *self.config.server.ip()) {
             self.report.lock().guest_ready = Some(now);
             self.stage = Stage::Between;
         }

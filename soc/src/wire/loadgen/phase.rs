@@ -5,11 +5,11 @@
 use super::config::{LoadGenConfig, Operation, Protocol};
 use super::datagram::DatagramFlow;
 use super::flow::Flow;
-use super::host::Host;
 use super::report::PhaseReport;
 use super::tally::Tally;
 use super::tcp::TcpConnection;
 use crate::time::SimTime;
+use crate::wire::stack::Stack;
 
 /// A phase under way.
 pub(super) struct Phase {
@@ -19,7 +19,7 @@ pub(super) struct Phase {
 
 impl Phase {
     /// Phase `number`; its flows open at the first [`Self::step`]. `first_port` is the local port of the first one.
-    pub(super) fn new(host: &mut Host, config: &LoadGenConfig, number: usize, first_port: u16, now: SimTime) -> Self {
+    pub(super) fn new(host: &mut Stack, config: &LoadGenConfig, number: usize, first_port: u16, now: SimTime) -> Self {
         let count = config.connections[number];
         let mut flow = |index: usize| -> Box<dyn Flow> {
             // `MAX_CONNECTIONS` keeps the ports below 65536.
@@ -34,7 +34,7 @@ impl Phase {
     }
 
     /// Does what can be done at `now`. Returns true if the stack has to run again.
-    pub(super) fn step(&mut self, host: &mut Host, config: &LoadGenConfig, now: SimTime) -> bool {
+    pub(super) fn step(&mut self, host: &mut Stack, config: &LoadGenConfig, now: SimTime) -> bool {
         if self.flows.iter().all(|flow| flow.ready()) {
             self.tally.release(now);
         }
@@ -70,7 +70,7 @@ impl Phase {
     }
 
     /// Gives the sockets back and reports.
-    pub(super) fn finish(self, host: &mut Host) -> PhaseReport {
+    pub(super) fn finish(self, host: &mut Stack) -> PhaseReport {
         for flow in &self.flows {
             flow.remove(host);
         }

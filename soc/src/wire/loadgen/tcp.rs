@@ -15,9 +15,9 @@ use smoltcp::socket::tcp;
 
 use super::config::{LoadGenConfig, Operation, REPLY_XOR, request_content, stream_byte};
 use super::flow::Flow;
-use super::host::Host;
 use super::tally::Tally;
 use crate::time::SimTime;
+use crate::wire::stack::Stack;
 
 /// Pause before a refused connection attempt is repeated.
 const RETRY: SimTime = SimTime::from_us(1000);
@@ -74,7 +74,7 @@ pub(super) struct TcpConnection {
 impl TcpConnection {
     /// A connection that opens at its first [`Self::step`].
     pub(super) fn new(
-        host: &mut Host,
+        host: &mut Stack,
         config: &LoadGenConfig,
         phase: usize,
         index: usize,
@@ -138,7 +138,7 @@ impl Flow for TcpConnection {
         }
     }
 
-    fn step(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
+    fn step(&mut self, host: &mut Stack, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         match self.state {
             State::Waiting { until } if now >= until => self.open(host, config),
             State::Opening => self.await_open(host, config, tally, now),
@@ -148,7 +148,7 @@ impl Flow for TcpConnection {
         }
     }
 
-    fn close(&mut self, host: &mut Host, config: &LoadGenConfig, now: SimTime) {
+    fn close(&mut self, host: &mut Stack, config: &LoadGenConfig, now: SimTime) {
         if self.state == State::Open {
             let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
             // The guest's FIN is acknowledged at once, so that the guest is not kept waiting for a delayed acknowledgement.
@@ -159,13 +159,13 @@ impl Flow for TcpConnection {
         }
     }
 
-    fn remove(&self, host: &mut Host) {
+    fn remove(&self, host: &mut Stack) {
         host.sockets.remove(self.handle);
     }
 }
 
 impl TcpConnection {
-    fn open(&mut self, host: &mut Host, config: &LoadGenConfig) -> bool {
+    fn open(&mut self, host: &mut Stack, config: &LoadGenConfig) -> bool {
         let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
         socket
             .connect(host.interface.context(), config.server, self.local_port)
@@ -174,7 +174,7 @@ impl TcpConnection {
         true
     }
 
-    fn await_open(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
+    fn await_open(&mut self, host: &mut Stack, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
         match socket.state() {
             tcp::State::SynSent if now >= self.deadline => self.fail(host, tally),
@@ -193,7 +193,7 @@ impl TcpConnection {
         }
     }
 
-    fn await_close(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
+    fn await_close(&mut self, host: &mut Stack, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
         let mut drained = 0;
         while socket.can_recv() {
@@ -212,7 +212,7 @@ impl TcpConnection {
         }
     }
 
-    fn talk(&mut self, host: &mut Host, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
+    fn talk(&mut self, host: &mut Stack, config: &LoadGenConfig, tally: &mut Tally, now: SimTime) -> bool {
         let socket = host.sockets.get_mut::<tcp::Socket>(self.handle);
         if self.message_start < tally.released_at() {
             self.message_start = tally.released_at();
@@ -372,7 +372,7 @@ impl TcpConnection {
     }
 
     /// Ends the connection with an error; the requests under way are lost.
-    fn fail(&mut self, host: &mut Host, tally: &mut Tally) -> bool {
+    fn fail(&mut self, host: &mut Stack, tally: &mut Tally) -> bool {
         host.sockets.get_mut::<tcp::Socket>(self.handle).abort();
         tally.broken(self.under_way.len() as u64);
         self.under_way.clear();

@@ -1,4 +1,4 @@
-//! The generator's network stack: one smoltcp interface over two frame queues, driven by simulated time.
+//! The network stack of a peer: one smoltcp interface over two frame queues, driven by simulated time.
 //!
 //! smoltcp takes the time as an argument, in whole microseconds. The stack is told the present rounded down and woken at its own
 //! deadlines exactly, so only its timers (retransmission, delayed acknowledgement) are on a microsecond grid; what it sends in answer to
@@ -15,13 +15,13 @@ use smoltcp::wire::{
     IpCidr,
 };
 
-use super::config::LoadGenConfig;
 use crate::time::SimTime;
 
 /// Largest frame of the stack, without check sequence: standard Ethernet.
 const MAX_FRAME_BYTES: usize = 1514;
 
-/// Frames in and out of the stack. Neither queue has a limit: the peer is an infinitely fast host, TCP's windows bound what is queued.
+/// Frames in and out of the stack. Neither queue has a limit: the peer is an infinitely fast host, TCP's windows bound what
+/// is queued.
 #[derive(Default)]
 struct Queues {
     incoming: VecDeque<Vec<u8>>,
@@ -69,7 +69,7 @@ impl TxToken for Outgoing<'_> {
 }
 
 /// The stack with its sockets.
-pub(super) struct Host {
+pub(super) struct Stack {
     queues: Queues,
     pub(super) interface: Interface,
     pub(super) sockets: SocketSet<'static>,
@@ -77,20 +77,27 @@ pub(super) struct Host {
     address: Ipv4Addr,
 }
 
-impl Host {
-    /// A stack with the peer's addresses. `config` has been checked.
-    pub(super) fn new(config: &LoadGenConfig) -> Self {
-        let mac = EthernetAddress(config.mac);
+impl Stack {
+    /// A stack at `address`, whose network has a prefix of `prefix` bits (at most 32). `seed` decides sequence numbers and ports.
+    pub(super) fn new(mac: [u8; 6], address: Ipv4Addr, prefix: u8, seed: u64) -> Self {
+        let mac = EthernetAddress(mac);
         let mut queues = Queues::default();
         let mut settings = Config::new(HardwareAddress::Ethernet(mac));
-        settings.random_seed = config.seed;
+        settings.random_seed = seed;
         let mut interface = Interface::new(settings, &mut queues, Instant::ZERO);
-        let cidr = IpCidr::new(config.address.into(), config.prefix);
+        let cidr = IpCidr::new(address.into(), prefix);
         interface.update_ip_addrs(|addresses| {
             // The list is empty and holds at least one entry.
             let _ = addresses.push(cidr);
         });
-        Self { queues, interface, sockets: SocketSet::new(Vec::new()), mac, address: config.address }
+        Self { queues, interface, sockets: SocketSet::new(Vec::new()), mac, address }
+    }
+
+    /// Takes all addresses for its own, as a gateway that ends connections for others.
+    pub(super) fn answer_for_all(&mut self) {
+        self.interface.set_any_ip(true);
+        // The table is empty and holds at least one route.
+        let _ = self.interface.routes_mut().add_default_ipv4_route(self.address);
     }
 
     /// Takes a frame from the wire; [`Self::poll`] handles it.
