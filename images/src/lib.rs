@@ -115,8 +115,8 @@ impl Builder {
     /// # Errors
     /// If it does not compile.
     pub fn bare(&mut self, package: &str, bin: &str) -> Result<PathBuf> {
-        self.workspace.build(package, &BTreeSet::from([bin]), true)?;
-        Ok(self.workspace.binary(bin))
+        self.workspace.build(Profile::Release, package, &BTreeSet::from([bin]), true)?;
+        Ok(self.workspace.binary(Profile::Release, bin))
     }
 
     fn plan(&self, manifest: &Manifest) -> Result<(System, Plan)> {
