@@ -5,12 +5,16 @@
 //! 0x0001_0000  image (up to 0x0400_0000)          1..7   fixed (docs/architecture.md, section 4)
 //! 0x0400_0000  environment                        16..   fault endpoints of threads 1.., peers of channels,
 //! 0x0420_0000  IPC buffers, one page each                interrupt handlers (4 per device), DMA frames,
-//! 0x0440_0000  stacks, a guard page below each           reply slots
+//! 0x0500_0000  stacks, a guard page below each           reply slots
 //! 0x2000_0000  rings and arenas
 //! 0x6000_0000  heap                               doorbell bits
 //! 0x7000_0000  device registers, 16 MiB each      0 upwards    channels that reach this program, by name
 //! 0x7800_0000  DMA memory                         63 downwards interrupts, 4 per device
 //! ```
+//!
+//! Regions do not start there exactly but a little above, each and in each program elsewhere (`spread`). A cache of 64 sets of 64
+//! bytes repeats every 4 KiB: with round addresses the page-table entries of all regions of all programs, and the first objects
+//! of all heaps, would lie in the same few sets and drive each other out at every switch.
 
 use crate::check;
 use crate::manifest::{Channel, OnFault, System, Transport};
@@ -24,16 +28,38 @@ const ENVIRONMENT: u64 = 0x0400_0000;
 /// Room for an environment, with what the root task adds.
 pub const ENVIRONMENT_SIZE: u64 = 64 << 10;
 const IPC_BUFFERS: u64 = 0x0420_0000;
-const STACKS: u64 = 0x0440_0000;
+const STACKS: u64 = 0x0500_0000;
 const CHANNELS: u64 = 0x2000_0000;
 const CHANNELS_END: u64 = 0x6000_0000;
 const HEAP: u64 = 0x6000_0000;
+/// Where heaps start behind it that are too small for 2 MiB pages.
+const SMALL_HEAPS: u64 = 0x0800_0000;
 const DEVICES: u64 = 0x7000_0000;
 const DEVICE_WINDOW: u64 = 16 << 20;
 const DMA: u64 = 0x7800_0000;
 /// Page size.
 pub const PAGE: u64 = 4096;
 const MEGA_PAGE: u64 = 2 << 20;
+
+/// Pages whose page-table entries fill one cache line.
+const PAGES_OF_LINE: u64 = 8 * PAGE;
+/// Programs after which the spread repeats.
+const SPREAD: u64 = 8;
+
+/// Addresses whose entries in the table above fill one cache line.
+const TABLES_OF_LINE: u64 = 8 * MEGA_PAGE;
+
+/// Where region `region` of program `program` (numbers from 0) starts behind a round address: so that the page-table entries of its
+/// first pages, and those of the table above, have cache sets of their own. Sets 0 to 4 are those of the images' entries.
+fn spread(region: u64, program: u64) -> u64 {
+    let program = program % SPREAD;
+    (8 + region * SPREAD + program) * PAGES_OF_LINE + program * TABLES_OF_LINE
+}
+
+/// Where the heap of program `program` starts in its first page.
+fn heap_offset(program: u64) -> u64 {
+    0x200 + program % 5 * 0x280
+}
 
 /// First slot that a manifest fills.
 const FIRST_GRANT: u64 = 16;
@@ -80,8 +106,10 @@ pub struct ProgramPlan {
     pub stacks: Range,
     /// Bytes of one stack without its guard page.
     pub stack: u64,
-    /// Heap.
+    /// Heap, whole pages.
     pub heap: Range,
+    /// Bytes at its start that the program does not use.
+    pub heap_offset: u64,
     /// Slots of the fault endpoints of threads 1 and up.
     pub fault_slots: Range,
     /// It serves synchronous channels and has an endpoint.
@@ -161,6 +189,8 @@ pub struct Plan {
 
 /// Counters of what is already given away in one program.
 struct Cursor {
+    /// Number of the program.
+    number: u64,
     slot: u64,
     channel_address: u64,
     vector: u32,
@@ -194,9 +224,10 @@ impl Plan {
         let mut cursors: BTreeMap<&str, Cursor> = system
             .program
             .iter()
-            .map(|(name, program)| {
+            .zip(0..)
+            .map(|((name, program), number)| {
                 let slot = FIRST_GRANT + program.threads as u64 - 1;
-                (name.as_str(), Cursor { slot, channel_address: CHANNELS, vector: 0 })
+                (name.as_str(), Cursor { number, slot, channel_address: CHANNELS + spread(0, number), vector: 0 })
             })
             .collect();
         let channels = system
@@ -299,6 +330,8 @@ fn plan_program(
     let serves = check::serves_sync(system, name);
     let reply_slots = cursor.slots(program.reply_slots.unwrap_or(if serves { REPLY_SLOTS } else { 0 }));
     let threads = program.threads as u64;
+    // A heap that 2 MiB pages can map has few entries, and they are elsewhere.
+    let heap = HEAP + if program.heap.0 < MEGA_PAGE { SMALL_HEAPS + spread(2, cursor.number) } else { 0 };
     let mut rung_by =
         system.channel.values().filter(|channel| channel.transport == Transport::Async).filter_map(|channel| {
             let pair = [(&channel.client, &channel.server), (&channel.server, &channel.client)];
@@ -316,9 +349,10 @@ fn plan_program(
         args: program.args.clone(),
         environment: Range { start: ENVIRONMENT, size: ENVIRONMENT_SIZE },
         ipc_buffers: Range { start: IPC_BUFFERS, size: threads * PAGE },
-        stacks: Range { start: STACKS, size: threads * (program.stack.0 + PAGE) },
+        stacks: Range { start: STACKS + spread(1, cursor.number), size: threads * (program.stack.0 + PAGE) },
         stack: program.stack.0,
-        heap: Range { start: HEAP, size: program.heap.0 },
+        heap: Range { start: heap, size: program.heap.0 },
+        heap_offset: heap_offset(cursor.number),
         fault_slots: Range { start: FIRST_GRANT, size: threads - 1 },
         serves,
         reply_slots,

@@ -115,7 +115,13 @@ pub fn environment(plan: &Plan, program: &ProgramPlan) -> Vec<u8> {
         .with("program", program.name.as_str())
         .with("hart", program.hart as u32)
         .with("threads", program.threads as u32)
-        .with("heap", range(program.heap))
+        .with(
+            "heap",
+            range(Range {
+                start: program.heap.start + program.heap_offset,
+                size: program.heap.size - program.heap_offset,
+            }),
+        )
         .with("reply-slots", range(program.reply_slots))
         .with_child(args)
         .with_child(group("channels", channels))
@@ -241,7 +247,7 @@ mod tests {
         assert_eq!((env.name(), env.hart(), env.threads(), env.harts()), ("client", 1, 2, 2));
         assert_eq!((env.arg("count"), env.arg("word"), env.arg("none")), (Some("12"), Some("a b"), None));
         assert_eq!((env.arg_or("count", 1u32), env.arg_or("none", 7u8)), (12, 7));
-        assert_eq!(env.heap(), Region { address: 0x6000_0000, size: 2 << 20 });
+        assert_eq!(env.heap(), Region { address: 0x6000_0200, size: (2 << 20) - 0x200 });
         assert!(env.user_interrupts() && env.dma().is_none() && env.devices().next().is_none());
 
         let channels: Vec<_> = env.channels().collect();
