@@ -43,6 +43,8 @@ pub const AXI_DMA: Window = Window { base: 0x6010_0000, size: 0x1_0000 };
 pub const AXI_ETHERNET: Window = Window { base: 0x6014_0000, size: 0x4_0000 };
 /// Both, as the one device that models them.
 pub const AXI_NIC: Window = Window { base: AXI_DMA.base, size: crate::devices::axi_nic::WINDOW };
+/// ATS-INTC. (The published board has it where this one has its UART.)
+pub const ATS_INTC: Window = Window { base: 0x1100_0000, size: crate::devices::ats_intc::SIZE };
 /// Cadence GEM and its management block, placed as on QEMU's `sifive_u`.
 pub const GEM: Window = Window { base: 0x1009_0000, size: crate::devices::gem::WINDOW };
 /// Slots for virtio devices, placed as on QEMU's `virt` board.
@@ -130,9 +132,11 @@ pub fn device_tree(config: &Config, initrd: Option<(u64, u64)>) -> Vec<u8> {
 
 fn cpus(config: &Config) -> DeviceTreeNode {
     let n = config.isa.has_user_interrupts();
-    let isa = if n { "rv64imafdcn_zicsr_zifencei" } else { "rv64imafdc_zicsr_zifencei" };
-    let names = ["i", "m", "a", "f", "d", "c", "n", "zicntr", "zicsr", "zifencei"];
-    let extensions: Vec<&str> = names.into_iter().filter(|&name| n || name != "n").collect();
+    let names = ["i", "m", "a", "f", "d", "c", "n", "zicntr", "zicsr", "zifencei", "sstc"];
+    let there = |name: &&str| (n || *name != "n") && (config.sstc || *name != "sstc");
+    let extensions: Vec<&str> = names.into_iter().filter(there).collect();
+    let isa =
+        format!("rv64imafdc{}_zicsr_zifencei{}", if n { "n" } else { "" }, if config.sstc { "_sstc" } else { "" });
     let cpu = |hart: usize| {
         let controller = node(
             "interrupt-controller",
@@ -151,7 +155,7 @@ fn cpus(config: &Config) -> DeviceTreeNode {
                 cells("reg", &[hart as u32]),
                 text("status", &["okay"]),
                 text("compatible", &["riscv"]),
-                text("riscv,isa", &[isa]),
+                text("riscv,isa", &[&isa]),
                 text("riscv,isa-base", &["rv64i"]),
                 text("riscv,isa-extensions", &extensions),
                 text("mmu-type", &["riscv,sv39"]),
@@ -198,6 +202,16 @@ fn soc(config: &Config) -> DeviceTreeNode {
                 text("compatible", &["sifive,clint0", "riscv,clint0"]),
                 registers(&[CLINT]),
                 cells("interrupts-extended", &per_hart(&[3, 7])),
+            ],
+            [],
+        ),
+        node(
+            &format!("interrupt-controller@{:x}", ATS_INTC.base),
+            vec![
+                text("compatible", &["riscv,ats-intc0"]),
+                registers(&[ATS_INTC]),
+                empty("interrupt-controller"),
+                cells("#interrupt-cells", &[1]),
             ],
             [],
         ),
@@ -428,7 +442,7 @@ mod tests {
 
     #[test]
     fn windows_do_not_overlap() {
-        let mut windows = vec![FINISHER, RTC, CLINT, UINTC, PLIC, UART, AXI_DMA, AXI_ETHERNET, GEM];
+        let mut windows = vec![FINISHER, RTC, CLINT, UINTC, PLIC, UART, AXI_DMA, AXI_ETHERNET, GEM, ATS_INTC];
         windows.extend((0..VIRTIO_SLOTS).map(virtio));
         windows.sort_by_key(|window| window.base);
         assert!(windows.windows(2).all(|pair| pair[0].base + pair[0].size <= pair[1].base));

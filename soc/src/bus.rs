@@ -4,9 +4,11 @@
 //! itself is borrowed; interrupt requests are collected and given to the PLIC when the device returns.
 
 use crate::board::{self, CYCLE, RAM_BASE, Window};
-use crate::config::MAX_HARTS;
+use crate::config::{MAX_HARTS, UserInterrupts};
 use crate::console::Console;
 use crate::device::{BusError, Context, Device, Exit};
+use crate::devices::ats_intc::AtsIntc;
+use crate::devices::clint::{self, Clint};
 use crate::devices::plic::Plic;
 use crate::devices::uintc::Uintc;
 use crate::event::EventQueue;
@@ -21,6 +23,9 @@ pub(crate) struct Lines {
     bits: [u64; MAX_HARTS],
     /// As the devices drive them now; a rise reaches the hart some cycles later.
     driven: [u64; MAX_HARTS],
+    /// Lines that only set a latch in the hart, which software clears.
+    latching: u64,
+    latched: [u64; MAX_HARTS],
     changed: bool,
 }
 
@@ -36,6 +41,11 @@ impl Lines {
     /// Drives a line. True if it has risen and the hart does not know: [`Lines::arrive`] tells it.
     fn drive(&mut self, hart: usize, bit: u32, level: bool) -> bool {
         let Some(driven) = self.driven.get_mut(hart) else { return false };
+        if self.latching >> bit & 1 != 0 {
+            self.latched[hart] |= u64::from(level) << bit;
+            self.changed |= level;
+            return false;
+        }
         let risen = level && *driven >> bit & 1 == 0;
         *driven = if level { *driven | 1 << bit } else { *driven & !(1 << bit) };
         if !level {
@@ -52,6 +62,11 @@ impl Lines {
         self.bits[hart] = self.driven[hart];
     }
 
+    /// Takes what has been latched for `hart` since the last time.
+    pub fn take_latched(&mut self, hart: usize) -> u64 {
+        core::mem::take(&mut self.latched[hart])
+    }
+
     /// True after any change that waiting harts have not been told of.
     #[inline]
     pub fn changed(&self) -> bool {
@@ -64,9 +79,14 @@ impl Lines {
     }
 }
 
+/// Where the CLINT is among the slots.
+const CLINT_SLOT: usize = 1;
+
 enum Model {
     Plic,
     Uintc,
+    Clint,
+    AtsIntc,
     Boxed(Box<dyn Device>),
 }
 
@@ -92,6 +112,8 @@ pub(crate) struct Bus {
     events: EventQueue,
     plic: Plic,
     uintc: Uintc,
+    clint: Clint,
+    ats_intc: AtsIntc,
     requests: Vec<(u32, bool)>,
     /// RAM offset of `tohost` of a bare program.
     to_host: Option<u64>,
@@ -158,20 +180,30 @@ impl Context for Door<'_> {
 }
 
 impl Bus {
-    /// A bus with RAM and the two interrupt controllers.
-    pub fn new(memory_bytes: u64, harts: usize) -> Self {
+    /// A bus with RAM, the interrupt controllers and the timer.
+    pub fn new(memory_bytes: u64, harts: usize, user_interrupts: UserInterrupts) -> Self {
         let slot = |window, model, path| Slot { window, model, sources: Vec::new(), path };
         Self {
             ram: Memory::new(memory_bytes),
-            lines: Lines::default(),
+            lines: Lines {
+                latching: if user_interrupts == UserInterrupts::Latch { 1 << irq::USI } else { 0 },
+                ..Lines::default()
+            },
             console: Console::default(),
             stop: None,
             order_limit: 0,
             timed: false,
-            slots: vec![slot(board::PLIC, Model::Plic, Path::Plic), slot(board::UINTC, Model::Uintc, Path::Control)],
+            slots: vec![
+                slot(board::PLIC, Model::Plic, Path::Plic),
+                slot(board::CLINT, Model::Clint, Path::Control),
+                slot(board::ATS_INTC, Model::AtsIntc, Path::Control),
+                slot(board::UINTC, Model::Uintc, Path::Control),
+            ],
             events: EventQueue::default(),
             plic: Plic::new(harts),
-            uintc: Uintc::new(harts),
+            uintc: Uintc::new(harts, user_interrupts),
+            clint: Clint::new(harts),
+            ats_intc: AtsIntc::default(),
             requests: Vec::new(),
             to_host: None,
             latest: SimTime::ZERO,
@@ -251,15 +283,26 @@ impl Bus {
     /// Lets a hart act on the UINTC by instruction.
     pub fn uintc_act(&mut self, act: impl FnOnce(&mut Uintc)) {
         act(&mut self.uintc);
-        for hart in 0..MAX_HARTS {
-            raise(&mut self.lines, &mut self.events, None, hart, irq::USI, self.uintc.line(hart));
-        }
+        let Self { uintc, lines, events, .. } = self;
+        uintc.drive_lines(|hart, level| raise(lines, events, None, hart, irq::USI, level));
+    }
+
+    /// The supervisor timer of `hart` (Sstc) compares with `compare` from cycle `now` on, or is off.
+    pub fn set_supervisor_timer(&mut self, hart: usize, compare: Option<u64>, now: u64) {
+        self.clint.set_supervisor_timer(hart, compare);
+        // An event has nobody to refuse it to.
+        let _ = self.enter(CLINT_SLOT, cycles(now), 0, |device, door| {
+            device.event(door, clint::supervisor_token(hart));
+            Ok(())
+        });
     }
 
     fn latency(&self, slot: usize) -> u64 {
         match &self.slots[slot].model {
             Model::Plic => self.plic.latency_cycles(),
             Model::Uintc => self.uintc.latency_cycles(),
+            Model::Clint => self.clint.latency_cycles(),
+            Model::AtsIntc => self.ats_intc.latency_cycles(),
             Model::Boxed(device) => device.latency_cycles(),
         }
     }
@@ -303,12 +346,15 @@ impl Bus {
         let device: &mut dyn Device = match model {
             Model::Plic => &mut self.plic,
             Model::Uintc => &mut self.uintc,
+            Model::Clint => &mut self.clint,
+            Model::AtsIntc => &mut self.ats_intc,
             Model::Boxed(device) => device.as_mut(),
         };
         let result = act(device, &mut door);
         if !self.requests.is_empty() {
             for (source, level) in self.requests.drain(..) {
                 self.plic.set_source(source, level);
+                self.ats_intc.set_source(source, level);
             }
             let Self { plic, lines, events, latest, .. } = self;
             let arrival = plic_delay.map(|delay| *latest + delay);
@@ -359,7 +405,7 @@ mod tests {
     use crate::devices::uart::Uart;
 
     fn bus() -> Bus {
-        let mut bus = Bus::new(1 << 20, 1);
+        let mut bus = Bus::new(1 << 20, 1, UserInterrupts::Level);
         bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
         bus
     }

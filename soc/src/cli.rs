@@ -3,7 +3,7 @@
 
 use crate::board::CYCLE;
 use crate::boot::Guest;
-use crate::config::{AccessedDirty, Isa};
+use crate::config::{AccessedDirty, Isa, Misaligned, UserInterrupts};
 use crate::disk::DiskSpec;
 use crate::elf::Executable;
 use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
@@ -65,6 +65,28 @@ enum IsaName {
     Rv64imafdc,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum MisalignedName {
+    /// An exception (as Rocket)
+    Trap,
+    /// The hart does it, in RAM
+    Hw,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum UserInterruptsName {
+    /// A level: there while something is pending
+    Level,
+    /// A latch that software must clear; to test handlers with
+    Latch,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
 #[derive(Args)]
 #[command(after_help = "\
 Exit code: that of the guest; 2 for a refused input, 124 at --max-cycles, 125 if all harts wait and nothing can wake them.
@@ -104,6 +126,15 @@ struct Run {
     /// Extensions of the harts
     #[arg(long, value_enum, default_value = "rv64imafdcn")]
     isa: IsaName,
+    /// What a load or store at an address that is no multiple of its size does
+    #[arg(long, value_enum, default_value = "trap")]
+    misaligned: MisalignedName,
+    /// The Sstc extension (stimecmp)
+    #[arg(long, value_enum, default_value = "off")]
+    sstc: Switch,
+    /// How the UINTC interrupts a hart
+    #[arg(long, value_enum, default_value = "level")]
+    uintc: UserInterruptsName,
     /// How time passes
     #[arg(long, value_enum, default_value = "fast")]
     mode: ModeName,
@@ -296,6 +327,15 @@ impl Run {
             accessed_dirty: match self.ad {
                 AccessedDirtyName::Trap => AccessedDirty::Trap,
                 AccessedDirtyName::Hw => AccessedDirty::Hardware,
+            },
+            misaligned: match self.misaligned {
+                MisalignedName::Trap => Misaligned::Trap,
+                MisalignedName::Hw => Misaligned::Hardware,
+            },
+            sstc: matches!(self.sstc, Switch::On),
+            user_interrupts: match self.uintc {
+                UserInterruptsName::Level => UserInterrupts::Level,
+                UserInterruptsName::Latch => UserInterrupts::Latch,
             },
             bootargs: self.append.clone(),
             net: self.network()?,

@@ -47,6 +47,24 @@ impl Isa {
     }
 }
 
+/// What a load or store does at an address that is no multiple of its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misaligned {
+    /// An exception (as Rocket).
+    Trap,
+    /// It is done, in RAM; atomics still trap.
+    Hardware,
+}
+
+/// How the UINTC interrupts a hart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserInterrupts {
+    /// A level: there while something is pending.
+    Level,
+    /// A latch that software must clear, as an earlier model had it; to test handlers with.
+    Latch,
+}
+
 /// A machine's configuration. Start from [`Config::default`] and change fields.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -68,6 +86,12 @@ pub struct Config {
     pub isa: Isa,
     /// Who sets the A and D bits.
     pub accessed_dirty: AccessedDirty,
+    /// What a misaligned load or store does.
+    pub misaligned: Misaligned,
+    /// The Sstc extension: `stimecmp`, and `menvcfg` to switch it on.
+    pub sstc: bool,
+    /// How the UINTC interrupts a hart.
+    pub user_interrupts: UserInterrupts,
     /// Kernel arguments in `/chosen`.
     pub bootargs: String,
     /// Which NIC the board has, and what is at the far end of its cable; by default nothing is plugged in.
@@ -88,6 +112,9 @@ impl Default for Config {
             max_cycles: None,
             isa: Isa::Rv64imafdcn,
             accessed_dirty: AccessedDirty::Trap,
+            misaligned: Misaligned::Trap,
+            sstc: false,
+            user_interrupts: UserInterrupts::Level,
             bootargs: String::new(),
             net: NetSpec::default(),
             disks: Vec::new(),

@@ -27,7 +27,7 @@ mod event;
 mod hart;
 mod memory;
 
-pub use config::{AccessedDirty, Config, Isa, Mode, parse_bytes};
+pub use config::{AccessedDirty, Config, Isa, Misaligned, Mode, UserInterrupts, parse_bytes};
 pub use error::SocError;
 pub use machine::Machine;
 pub use outcome::{End, HartReport, HartStatistics, Outcome, Privilege};

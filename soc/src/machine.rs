@@ -20,13 +20,13 @@ use crate::config::{Config, Mode};
 use crate::debug::{Debug, Debugger, Halt, Off, Stop};
 use crate::device::{Device, Exit};
 use crate::devices::virtio::{EmptySlot, VirtioMmio};
-use crate::devices::{axi_nic::AxiNic, clint::Clint, finisher::Finisher, gem::Gem, rtc::Rtc, uart::Uart};
+use crate::devices::{axi_nic::AxiNic, finisher::Finisher, gem::Gem, rtc::Rtc, uart::Uart};
 use crate::disk::Disk;
 use crate::elf::{self, Executable, Segment};
 use crate::error::SocError;
 use crate::hart::block::{Block, BlockCache, Found, NONE};
 use crate::hart::exec::{Flow, execute};
-use crate::hart::{Exception, Hart};
+use crate::hart::{Build, Exception, Hart};
 use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
@@ -95,13 +95,12 @@ impl Machine {
     pub fn with_network(config: Config, network: Network) -> Result<Self, SocError> {
         config.check()?;
         let timed = config.mode == Mode::Timed;
-        let mut bus = Bus::new(config.memory_bytes, config.harts);
+        let mut bus = Bus::new(config.memory_bytes, config.harts, config.user_interrupts);
         bus.ram.log_dma = timed;
         bus.timed = timed;
         if !config.isa.has_user_interrupts() {
             bus.remove_uintc();
         }
-        bus.attach(board::CLINT, &[], Path::Control, Box::new(Clint::new(config.harts)));
         bus.attach(board::FINISHER, &[], Path::Control, Box::new(Finisher));
         bus.attach(board::RTC, &[board::RTC_IRQ], Path::Control, Box::new(Rtc::default()));
         let uart = bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
@@ -198,7 +197,7 @@ impl Machine {
 
     fn reset(&mut self, entry: u64, device_tree: u64, information: u64) {
         let hart = |id| {
-            let mut hart = Hart::new(id, entry, device_tree, self.config.accessed_dirty);
+            let mut hart = Hart::new(id, entry, device_tree, Build::of(&self.config));
             hart.x[12] = information;
             hart.csrs.isa = self.config.isa;
             hart
@@ -449,6 +448,7 @@ impl Core {
     fn wake_at<T: Timing>(&mut self, timing: &mut T, now: u64) {
         self.bus.lines.clear_changed();
         for hart in &mut self.harts {
+            hart.csrs.latch(self.bus.lines.take_latched(hart.id));
             if hart.waiting && !hart.stuck && hart.wakes(self.bus.lines.of(hart.id)) {
                 hart.waiting = false;
                 hart.woken = true;

@@ -1,6 +1,7 @@
 //! CLINT: software interrupts between harts and the timer compare registers.
 //!
-//! `mtime` is not stored: it is simulated time divided by the tick. A compare register schedules one event.
+//! `mtime` is not stored: it is simulated time divided by the tick. A compare register schedules one event. The supervisor timers
+//! of the Sstc extension, whose compare registers are CSRs, are driven from here as well.
 
 use crate::board::TICK;
 use crate::config::MAX_HARTS;
@@ -16,7 +17,17 @@ const MTIME: u64 = 0xBFF8;
 pub struct Clint {
     software: [bool; MAX_HARTS],
     compare: [u64; MAX_HARTS],
+    /// `stimecmp` of each hart; none where it has no effect.
+    supervisor_compare: [Option<u64>; MAX_HARTS],
     harts: usize,
+}
+
+/// Tokens of supervisor timers; those of the machine timers are below.
+const SUPERVISOR: u64 = 1 << 8;
+
+/// Token of the supervisor timer of `hart`.
+pub fn supervisor_token(hart: usize) -> u64 {
+    SUPERVISOR | hart as u64
 }
 
 /// `mtime` at `now`.
@@ -27,17 +38,27 @@ pub fn ticks(now: SimTime) -> u64 {
 impl Clint {
     /// A CLINT in reset: no software interrupt, compare registers at their maximum.
     pub fn new(harts: usize) -> Self {
-        Self { software: [false; MAX_HARTS], compare: [u64::MAX; MAX_HARTS], harts }
+        Self {
+            software: [false; MAX_HARTS],
+            compare: [u64::MAX; MAX_HARTS],
+            supervisor_compare: [None; MAX_HARTS],
+            harts,
+        }
     }
 
-    fn update(&mut self, cx: &mut dyn Context, hart: usize) {
+    /// Sets the supervisor timer of `hart`; an event with [`supervisor_token`] makes it count.
+    pub fn set_supervisor_timer(&mut self, hart: usize, compare: Option<u64>) {
+        self.supervisor_compare[hart] = compare;
+    }
+
+    /// Drives the line of a timer; asks for an event with `token` if it is not yet due.
+    fn update(cx: &mut dyn Context, due: u64, (hart, line): (usize, u32), token: u64) {
         let now = cx.now();
-        let due = self.compare[hart];
-        cx.hart_line(hart, irq::MTI, ticks(now) >= due);
+        cx.hart_line(hart, line, ticks(now) >= due);
         if ticks(now) < due
             && let Some(at) = due.checked_mul(TICK.as_ps())
         {
-            cx.schedule(SimTime::from_ps(at) - now, hart as u64);
+            cx.schedule(SimTime::from_ps(at) - now, token);
         }
     }
 
@@ -91,7 +112,7 @@ impl Device for Clint {
                 let shift = 8 * (offset & 4);
                 self.compare[hart] =
                     if size == 8 { value } else { old & !(0xFFFF_FFFF << shift) | (value & 0xFFFF_FFFF) << shift };
-                self.update(cx, hart);
+                Self::update(cx, self.compare[hart], (hart, irq::MTI), hart as u64);
             }
             // `mtime` is simulated time and cannot be set.
             Some((Register::Time, _)) | None => {}
@@ -100,9 +121,14 @@ impl Device for Clint {
     }
 
     fn event(&mut self, cx: &mut dyn Context, token: u64) {
-        let hart = token as usize;
-        let due = ticks(cx.now()) >= self.compare[hart];
-        cx.hart_line(hart, irq::MTI, due);
+        let hart = (token % SUPERVISOR) as usize;
+        if token >= SUPERVISOR {
+            // Off is never due; a compare in the past is due at once.
+            Self::update(cx, self.supervisor_compare[hart].unwrap_or(u64::MAX), (hart, irq::STI), token);
+        } else {
+            let due = ticks(cx.now()) >= self.compare[hart];
+            cx.hart_line(hart, irq::MTI, due);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The devices of the board, one file each.
 
+pub mod ats_intc;
 pub mod axi_dma;
 pub mod axi_eth;
 pub mod axi_nic;

@@ -2,8 +2,12 @@
 //!
 //! Per receiver 32 bytes: SEND (0), LOW (8), HIGH (16), ACTIVE (24); only aligned 8-byte accesses. The line of a hart is the
 //! OR over its receivers of "active and something pending"; it is a level, nothing remembers a missed edge.
+//!
+//! With [`UserInterrupts::Latch`] the controller behaves as the one of the QEMU model that came before: each post to an active receiver,
+//! and each activation of one with something pending, sets a latch in the hart, which stays until software clears it. A handler that
+//! is right on both clears first and reads then; this is to test handlers with.
 
-use crate::config::MAX_HARTS;
+use crate::config::{MAX_HARTS, UserInterrupts};
 use crate::device::{BusError, Context, Device};
 use crate::hart::csr::irq;
 
@@ -32,12 +36,21 @@ pub struct Uintc {
     /// Per hart, how many receivers ask for it.
     asking: [u32; MAX_HARTS],
     harts: usize,
+    kind: UserInterrupts,
+    /// Harts that were given something new since the lines were last driven.
+    news: [bool; MAX_HARTS],
 }
 
 impl Uintc {
     /// A controller in reset for a machine of `harts` harts.
-    pub fn new(harts: usize) -> Self {
-        Self { receivers: Box::new([Receiver::default(); RECEIVERS]), asking: [0; MAX_HARTS], harts }
+    pub fn new(harts: usize, kind: UserInterrupts) -> Self {
+        Self {
+            receivers: Box::new([Receiver::default(); RECEIVERS]),
+            asking: [0; MAX_HARTS],
+            harts,
+            kind,
+            news: [false; MAX_HARTS],
+        }
     }
 
     /// The level of hart `hart`'s line.
@@ -65,9 +78,14 @@ impl Uintc {
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Receiver)) {
         let Some(receiver) = self.receivers.get_mut(index) else { return };
         let asks = |r: &Receiver| (r.active && r.pending != 0).then_some(usize::from(r.hart));
-        let before = asks(receiver);
+        let (before, pending) = (asks(receiver), receiver.pending);
         change(receiver);
         let after = asks(receiver);
+        if let Some(hart) = after.filter(|&hart| hart < self.harts)
+            && (before != after || pending != receiver.pending)
+        {
+            self.news[hart] = true;
+        }
         for (hart, up) in [(before, false), (after, true)] {
             // A hart id that names no hart asserts nothing.
             if let Some(hart) = hart.filter(|&hart| hart < self.harts) {
@@ -80,10 +98,20 @@ impl Uintc {
         }
     }
 
-    fn drive_lines(&self, cx: &mut dyn Context) {
+    /// Drives the lines of all harts; where they set latches, up only and only with news.
+    pub fn drive_lines(&mut self, mut set: impl FnMut(usize, bool)) {
         for hart in 0..self.harts {
-            cx.hart_line(hart, irq::USI, self.line(hart));
+            let news = core::mem::take(&mut self.news[hart]);
+            match self.kind {
+                UserInterrupts::Level => set(hart, self.line(hart)),
+                UserInterrupts::Latch if news => set(hart, true),
+                UserInterrupts::Latch => {}
+            }
         }
+    }
+
+    fn drive(&mut self, cx: &mut dyn Context) {
+        self.drive_lines(|hart, level| cx.hart_line(hart, irq::USI, level));
     }
 }
 
@@ -102,7 +130,7 @@ impl Device for Uintc {
             }
             HIGH => {
                 let taken = self.take(index);
-                self.drive_lines(cx);
+                self.drive(cx);
                 taken
             }
             _ => u64::from(receiver.active),
@@ -125,7 +153,7 @@ impl Device for Uintc {
             HIGH => self.post(index, value),
             _ => self.set_active(index, value & 1 != 0),
         }
-        self.drive_lines(cx);
+        self.drive(cx);
         Ok(())
     }
 }
@@ -137,7 +165,7 @@ mod tests {
 
     #[test]
     fn level_follows_active_and_pending() {
-        let mut uintc = Uintc::new(2);
+        let mut uintc = Uintc::new(2, UserInterrupts::Level);
         let mut cx = Bench::default();
         let base = 32 * 7;
         uintc.write(&mut cx, base, 8, 9).unwrap();
@@ -157,7 +185,7 @@ mod tests {
 
     #[test]
     fn two_receivers_of_one_hart() {
-        let mut uintc = Uintc::new(1);
+        let mut uintc = Uintc::new(1, UserInterrupts::Level);
         for receiver in [1, 2] {
             uintc.set_active(receiver, true);
             uintc.post(receiver, 1);
@@ -169,8 +197,24 @@ mod tests {
     }
 
     #[test]
+    fn a_latch_is_set_by_news_and_never_cleared() {
+        let mut uintc = Uintc::new(2, UserInterrupts::Latch);
+        let mut driven = |act: &mut dyn FnMut(&mut Uintc)| {
+            act(&mut uintc);
+            let mut lines = Vec::new();
+            uintc.drive_lines(|hart, level| lines.push((hart, level)));
+            lines
+        };
+        assert_eq!(driven(&mut |uintc| uintc.post(3, 1)), [], "not active");
+        assert_eq!(driven(&mut |uintc| uintc.set_active(3, true)), [(0, true)]);
+        assert_eq!(driven(&mut |uintc| uintc.post(3, 1)), [], "nothing new");
+        assert_eq!(driven(&mut |uintc| uintc.post(3, 2)), [(0, true)]);
+        assert_eq!(driven(&mut |uintc| assert_eq!(uintc.take(3), 3)), []);
+    }
+
+    #[test]
     fn refused_and_ignored() {
-        let mut uintc = Uintc::new(2);
+        let mut uintc = Uintc::new(2, UserInterrupts::Level);
         let mut cx = Bench::default();
         assert_eq!(uintc.read(&mut cx, LOW, 4), Err(BusError::Size));
         assert_eq!(uintc.write(&mut cx, WINDOW_BYTES, 8, 0), Err(BusError::Size));

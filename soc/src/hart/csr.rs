@@ -76,6 +76,8 @@ pub const ENABLE: u64 = 1 << 63;
 const SUIST_BITS: u64 = ENABLE | 0xFFF << 44 | ((1 << 44) - 1);
 /// `suirs`: EN, INDEX.
 const SUIRS_BITS: u64 = ENABLE | 0xFFFF;
+/// `menvcfg`: `stimecmp` is there for S, and STIP is its comparison.
+const STCE: u64 = 1 << 63;
 const SATP_SV39: u64 = 8;
 const SATP_PPN: u64 = (1 << 44) - 1;
 
@@ -119,6 +121,10 @@ pub struct Csrs {
     pub pmp: Pmp,
     cycle_offset: u64,
     instret_offset: u64,
+    /// There is Sstc, and with it the registers of version 1.12 that switch it on.
+    sstc: bool,
+    menvcfg: u64,
+    stimecmp: u64,
 }
 
 /// What a CSR access sees besides the registers.
@@ -138,8 +144,19 @@ pub struct Surroundings {
 
 impl Csrs {
     /// Register values at reset.
-    pub fn reset() -> Self {
-        Self { mstatus: status::UXL_SXL_64 | status::MPP, ..Self::default() }
+    pub fn reset(sstc: bool) -> Self {
+        Self { mstatus: status::UXL_SXL_64 | status::MPP, sstc, ..Self::default() }
+    }
+
+    /// What the supervisor timer compares with; none while `menvcfg` has it off.
+    pub fn supervisor_compare(&self) -> Option<u64> {
+        (self.menvcfg & STCE != 0).then_some(self.stimecmp)
+    }
+
+    /// Sets software latches of `mip`.
+    #[inline]
+    pub fn latch(&mut self, bits: u64) {
+        self.latches |= bits;
     }
 
     /// False if `mstatus.FS` is Off: no f-register, no instruction of F and D, no `fcsr`.
@@ -152,6 +169,11 @@ impl Csrs {
     #[inline]
     pub fn float_written(&mut self) {
         self.mstatus |= status::FS;
+    }
+
+    /// Bits of `mip` that M may write.
+    fn latch_mask(&self) -> u64 {
+        if self.menvcfg & STCE != 0 { irq::LATCHES & !(1 << irq::STI) } else { irq::LATCHES }
     }
 
     /// `mstatus` as software reads it.
@@ -178,6 +200,12 @@ impl Csrs {
                     && (privilege != Privilege::U || self.scounteren & bit != 0)
             }
             0x180 => privilege != Privilege::S || self.mstatus & status::TVM == 0,
+            0x10A | 0x30A | 0x320 => self.sstc,
+            // Privileged manual, "Sstc": both permissions are needed below M.
+            0x14D => {
+                let open = self.menvcfg & STCE != 0 && self.mcounteren & 2 != 0;
+                self.sstc && (privilege == Privilege::M || open)
+            }
             _ => true,
         }
     }
@@ -212,6 +240,9 @@ impl Csrs {
             0x142 => self.scause,
             0x143 => self.stval,
             0x144 => mip & self.mideleg,
+            0x10A | 0x320 => 0,
+            0x14D => self.stimecmp,
+            0x30A => self.menvcfg,
             0x180 => self.satp,
             0x1B0 => self.suist,
             0x1B1 => self.suirs,
@@ -293,6 +324,12 @@ impl Csrs {
                     self.satp = value & (0xF << 60 | SATP_PPN);
                 }
             }
+            0x14D => self.stimecmp = value,
+            0x30A => {
+                self.menvcfg = value & STCE;
+                // STIP is the timer's then, and no longer a latch.
+                self.latches &= self.latch_mask();
+            }
             0x1B0 => self.suist = value & SUIST_BITS,
             0x1B1 => self.suirs = value & SUIRS_BITS,
             0x300 => {
@@ -310,7 +347,10 @@ impl Csrs {
             0x341 => self.mepc = value & !1,
             0x342 => self.mcause = value & CAUSE_BITS,
             0x343 => self.mtval = value,
-            0x344 => put(&mut self.latches, value, interrupts(irq::LATCHES)),
+            0x344 => {
+                let mask = interrupts(self.latch_mask());
+                put(&mut self.latches, value, mask);
+            }
             0x3A0..=0x3A3 => self.pmp.write_config(number & 3, value),
             0x3B0..=0x3BF => self.pmp.write_address(number as usize & 15, value),
             0xB00 => self.cycle_offset = value.wrapping_sub(around.cycles),
@@ -347,7 +387,7 @@ mod tests {
 
     #[test]
     fn all_ones() {
-        let mut csrs = Csrs::reset();
+        let mut csrs = Csrs::reset(false);
         assert_eq!(written(&mut csrs, 0x303, u64::MAX), 0x333);
         assert_eq!(written(&mut csrs, 0x302, u64::MAX), 0xB3FF);
         assert_eq!(written(&mut csrs, 0x103, u64::MAX), 0x111);
@@ -364,7 +404,7 @@ mod tests {
 
     #[test]
     fn without_user_interrupts() {
-        let mut csrs = Csrs { isa: Isa::Rv64imafdc, ..Csrs::reset() };
+        let mut csrs = Csrs { isa: Isa::Rv64imafdc, ..Csrs::reset(false) };
         for number in [0x000, 0x004, 0x005, 0x040, 0x041, 0x042, 0x043, 0x044, 0x102, 0x103, 0x1B0, 0x1B1] {
             assert_eq!(csrs.read(number, Privilege::M, false, &AROUND), None, "{number:#x}");
         }
@@ -378,7 +418,7 @@ mod tests {
 
     #[test]
     fn floating_point_state() {
-        let mut csrs = Csrs::reset();
+        let mut csrs = Csrs::reset(false);
         for number in [1, 2, 3] {
             assert_eq!(csrs.read(number, Privilege::M, false, &AROUND), None, "off");
         }
@@ -397,8 +437,26 @@ mod tests {
     }
 
     #[test]
+    fn the_supervisor_timer_is_there_if_it_is_built_and_open() {
+        for number in [0x14D, 0x30A, 0x10A, 0x320] {
+            assert_eq!(Csrs::reset(false).read(number, Privilege::M, true, &AROUND), None, "{number:#x}");
+        }
+        let mut csrs = Csrs::reset(true);
+        let visible = |csrs: &Csrs| csrs.read(0x14D, Privilege::S, true, &AROUND).is_some();
+        assert_eq!((written(&mut csrs, 0x14D, 77), visible(&csrs), csrs.supervisor_compare()), (77, false, None));
+        csrs.write(0x344, 1 << irq::STI, &AROUND);
+        assert_eq!(read(&csrs, 0x344), 1 << irq::STI, "a latch without STCE");
+        assert_eq!(written(&mut csrs, 0x30A, u64::MAX), STCE);
+        assert_eq!((read(&csrs, 0x344), visible(&csrs), csrs.supervisor_compare()), (0, false, Some(77)));
+        csrs.write(0x344, 1 << irq::STI, &AROUND);
+        assert_eq!(read(&csrs, 0x344), 0);
+        csrs.write(0x306, 2, &AROUND);
+        assert!(visible(&csrs) && csrs.read(0x14D, Privilege::U, false, &AROUND).is_none());
+    }
+
+    #[test]
     fn sideleg_follows_mideleg() {
-        let mut csrs = Csrs::reset();
+        let mut csrs = Csrs::reset(false);
         assert_eq!(written(&mut csrs, 0x103, 1), 0);
         csrs.write(0x303, 0x333, &AROUND);
         assert_eq!(written(&mut csrs, 0x103, 1), 1);
@@ -408,7 +466,7 @@ mod tests {
 
     #[test]
     fn reserved_modes() {
-        let mut csrs = Csrs::reset();
+        let mut csrs = Csrs::reset(false);
         assert_eq!(written(&mut csrs, 0x005, 0x1000), 0x1000);
         assert_eq!(written(&mut csrs, 0x005, 0x2002), 0x1000);
         assert_eq!(written(&mut csrs, 0x005, 0x2001), 0x2001);
@@ -420,7 +478,7 @@ mod tests {
 
     #[test]
     fn pending_lines_are_not_latched() {
-        let mut csrs = Csrs::reset();
+        let mut csrs = Csrs::reset(false);
         csrs.write(0x303, 0x333, &AROUND);
         csrs.write(0x103, 1, &AROUND);
         let around = Surroundings { lines: 1, ..AROUND };
@@ -433,7 +491,7 @@ mod tests {
 
     #[test]
     fn reach() {
-        let csrs = Csrs::reset();
+        let csrs = Csrs::reset(false);
         for number in [0x1B0, 0x1B1, 0x103, 0x100, 0x300, 0xC00, 0x1B2] {
             assert_eq!(csrs.read(number, Privilege::U, false, &AROUND), None, "{number:#x}");
         }

@@ -68,12 +68,13 @@ impl Hart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::AccessedDirty;
+    use crate::config::Config;
+    use crate::hart::Build;
 
     fn operand(raw: u32) -> Option<Operand> {
         let mut ram = Memory::new(4096);
         ram.write(0, raw.to_le_bytes());
-        let mut hart = Hart::new(0, RAM_BASE, 0, AccessedDirty::Trap);
+        let mut hart = Hart::new(0, RAM_BASE, 0, Build::of(&Config::default()));
         hart.x[11] = 0x1000;
         hart.memory_operand(&ram)
     }

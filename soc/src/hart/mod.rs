@@ -17,7 +17,7 @@ mod tlb;
 mod trap;
 
 use crate::board::{CYCLES_PER_TICK, RAM_BASE};
-use crate::config::AccessedDirty;
+use crate::config::{AccessedDirty, Config, Misaligned};
 use crate::memory::Memory;
 use crate::outcome::{HartStatistics, Privilege};
 use csr::{Csrs, Surroundings, status};
@@ -33,6 +33,21 @@ const SLOTS: usize = 256;
 pub(crate) struct Exception {
     pub cause: u64,
     pub tval: u64,
+}
+
+/// What a hart was built with, where that can be chosen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Build {
+    pub accessed_dirty: AccessedDirty,
+    pub misaligned: Misaligned,
+    pub sstc: bool,
+}
+
+impl Build {
+    /// That part of a configuration.
+    pub fn of(config: &Config) -> Self {
+        Self { accessed_dirty: config.accessed_dirty, misaligned: config.misaligned, sstc: config.sstc }
+    }
 }
 
 /// A translated access.
@@ -73,13 +88,13 @@ pub(crate) struct Hart {
     pub f: [u64; 32],
     translation_generation: u64,
     write_generation: u64,
-    accessed_dirty: AccessedDirty,
+    pub build: Build,
     pub statistics: HartStatistics,
 }
 
 impl Hart {
     /// A hart at reset: M-mode at `entry`, a0 = hart id, a1 = `device_tree`.
-    pub fn new(id: usize, entry: u64, device_tree: u64, accessed_dirty: AccessedDirty) -> Self {
+    pub fn new(id: usize, entry: u64, device_tree: u64, build: Build) -> Self {
         let bare = Space { root: None, privilege: Privilege::M, sum: false, mxr: false };
         let mut hart = Self {
             id,
@@ -92,7 +107,7 @@ impl Hart {
             woken: false,
             stuck: false,
             yields: false,
-            csrs: Csrs::reset(),
+            csrs: Csrs::reset(build.sstc),
             tlb: Tlb::new(),
             data_context: 0,
             fetch_context: 0,
@@ -102,7 +117,7 @@ impl Hart {
             f: [0; 32],
             translation_generation: 0,
             write_generation: 0,
-            accessed_dirty,
+            build,
             statistics: HartStatistics::default(),
         };
         hart.x[10] = id as u64;
@@ -162,7 +177,9 @@ impl Hart {
         let physical = match space.root {
             None => va,
             Some(root) => {
-                mmu::walk(ram, &self.csrs.pmp, &space, root, va, access, self.accessed_dirty).map_err(fault)?.physical
+                mmu::walk(ram, &self.csrs.pmp, &space, root, va, access, self.build.accessed_dirty)
+                    .map_err(fault)?
+                    .physical
             }
         };
         let verdict = self.csrs.pmp.check(physical, len, access, space.privilege);
@@ -177,7 +194,7 @@ impl Hart {
     /// The walk for `va`, for the timing model; none if there is no translation or it would fault.
     pub fn walk_for_timing(&self, ram: &mut Memory, va: u64, access: Access) -> Option<Walk> {
         let space = if access == Access::Fetch { &self.fetch_space } else { &self.data_space };
-        mmu::walk(ram, &self.csrs.pmp, space, space.root?, va, access, self.accessed_dirty).ok()
+        mmu::walk(ram, &self.csrs.pmp, space, space.root?, va, access, self.build.accessed_dirty).ok()
     }
 
     /// RAM offset of the instruction at `va`.

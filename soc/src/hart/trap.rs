@@ -127,10 +127,11 @@ fn moved(word: u64, from: u64, to: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::AccessedDirty;
+    use crate::config::Config;
+    use crate::hart::Build;
 
     fn hart(privilege: Privilege) -> (Hart, Memory) {
-        let mut hart = Hart::new(0, 0x8000_0000, 0, AccessedDirty::Trap);
+        let mut hart = Hart::new(0, 0x8000_0000, 0, Build::of(&Config::default()));
         hart.privilege = privilege;
         hart.csrs.mtvec = 0x1000;
         hart.csrs.stvec = 0x2000;

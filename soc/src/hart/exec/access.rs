@@ -3,9 +3,11 @@
 use super::Stop;
 use crate::board::RAM_BASE;
 use crate::bus::Bus;
+use crate::config::Misaligned;
 use crate::hart::insn::Insn;
 use crate::hart::pmp::Access;
 use crate::hart::{Exception, Hart};
+use crate::memory::PAGE_BYTES;
 use crate::timing::{Timing, Touch};
 
 const LOAD_MISALIGNED: u64 = 4;
@@ -71,6 +73,63 @@ fn in_order<T: Timing>(hart: &Hart, bus: &Bus, insn: &Insn) -> Result<u64, Stop>
     Ok(now)
 }
 
+/// A misaligned access that the hart does itself: offsets in RAM and lengths of its one or two pieces, each in one page.
+///
+/// Both are translated before anything is touched. Devices take no misaligned accesses: an access fault.
+fn pieces(hart: &mut Hart, bus: &mut Bus, va: u64, bytes: u8, access: Access) -> Result<[(u64, u64, u64); 2], Stop> {
+    let first = (PAGE_BYTES - va % PAGE_BYTES).min(bytes.into());
+    let mut pieces = [(va, first, 0), (va.wrapping_add(first), u64::from(bytes) - first, 0)];
+    for (at, length, offset) in pieces.iter_mut().filter(|(_, length, _)| *length > 0) {
+        let found = hart.translate(&mut bus.ram, *at, *length, access).map_err(|exception| {
+            hart.exception = exception;
+            Stop::Exception
+        })?;
+        *offset = found.physical.wrapping_sub(RAM_BASE);
+        if offset.checked_add(*length).is_none_or(|end| end > bus.ram.size()) {
+            let cause = if access == Access::Load { LOAD_FAULT } else { STORE_FAULT };
+            return Err(raise(hart, cause, *at));
+        }
+    }
+    Ok(pieces)
+}
+
+/// A misaligned load from RAM.
+fn load_misaligned<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, va: u64, bytes: u8) -> Result<u64, Stop> {
+    let (mut value, mut shift) = (0, 0);
+    for (at, length, offset) in pieces(hart, bus, va, bytes, Access::Load)?.into_iter().filter(|piece| piece.1 > 0) {
+        if T::TIMED {
+            hart.clock += cost(hart, bus, timing, at, offset, Touch::Read);
+        }
+        for byte in offset..offset + length {
+            value |= u64::from(bus.ram.read::<1>(byte)[0]) << shift;
+            shift += 8;
+        }
+    }
+    Ok(value)
+}
+
+/// A misaligned store to RAM.
+fn store_misaligned<T: Timing>(
+    hart: &mut Hart,
+    bus: &mut Bus,
+    timing: &mut T,
+    va: u64,
+    bytes: u8,
+    mut value: u64,
+) -> Result<(), Stop> {
+    for (at, length, offset) in pieces(hart, bus, va, bytes, Access::Store)?.into_iter().filter(|piece| piece.1 > 0) {
+        if T::TIMED {
+            hart.clock += cost(hart, bus, timing, at, offset, Touch::Write);
+        }
+        for byte in offset..offset + length {
+            bus.ram.note_store(byte, Some(hart.id));
+            bus.ram.write(byte, [value as u8]);
+            value >>= 8;
+        }
+    }
+    Ok(())
+}
+
 /// A load that missed the TLB array.
 #[cold]
 #[inline(never)]
@@ -82,6 +141,9 @@ pub(super) fn load_slow<T: Timing>(
     va: u64,
     bytes: u8,
 ) -> Result<u64, Stop> {
+    if hart.build.misaligned == Misaligned::Hardware && !va.is_multiple_of(bytes.into()) {
+        return load_misaligned(hart, bus, timing, va, bytes);
+    }
     let (at, whole_page) = physical(hart, bus, va, u64::from(bytes), Access::Load)?;
     let offset = at.wrapping_sub(RAM_BASE);
     if offset < bus.ram.size() {
@@ -123,6 +185,9 @@ pub(super) fn store_slow<T: Timing>(
     bytes: u8,
     value: u64,
 ) -> Result<(), Stop> {
+    if hart.build.misaligned == Misaligned::Hardware && !va.is_multiple_of(bytes.into()) {
+        return store_misaligned(hart, bus, timing, va, bytes, value);
+    }
     let (at, whole_page) = physical(hart, bus, va, u64::from(bytes), Access::Store)?;
     let offset = at.wrapping_sub(RAM_BASE);
     if offset < bus.ram.size() {

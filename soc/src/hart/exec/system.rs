@@ -48,6 +48,7 @@ pub(super) fn csr<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, ins
         match number {
             0x100 | 0x180 | 0x300 => hart.update_contexts(),
             0x3A0..=0x3BF => hart.pmp_changed(),
+            0x14D | 0x30A => bus.set_supervisor_timer(hart.id, hart.csrs.supervisor_compare(), around.cycles),
             _ => {}
         }
         if T::TIMED {
