@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom model miri bench-kernel calibrate bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model miri bench-kernel bench-nic calibrate bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,7 +44,10 @@ miri: ## undefined behaviour, on nightly (optional)
 bench-kernel: toolchain ## cycles of calls, signals, mappings; target/results/kernel.json
 	cargo run --release -p bench -- kernel
 
-calibrate: toolchain ## the timing model beside published Rocket RTL cycles; target/results/calibrate.json
+bench-nic: toolchain ## transmit rate of the NIC driver, frame sizes and thresholds; target/results/nic.json
+	cargo run --release -p bench -- nic
+
+calibrate: toolchain ## the timing model beside Rocket RTL, the NIC beside its board; target/results/calibrate.json
 	cargo run --release -p bench -- calibrate
 
 bench-check: toolchain ## exact cycle counts against the stored tables (UPDATE=1 stores the new ones)

@@ -91,6 +91,13 @@ impl Boot {
         Ok(Self { label: format!("{program}, rl {rl}, wl {wl}"), name: program.to_owned(), path, image, config })
     }
 
+    /// The same with a cable to a station that takes every frame.
+    #[must_use]
+    pub fn with_sink(mut self) -> Self {
+        self.config.net = NetSpec { peer: Some(PeerSpec::Sink), ..NetSpec::default() };
+        self
+    }
+
     /// The same with a load generator on the wire; `captured` keeps the packets.
     ///
     /// # Errors

@@ -3,9 +3,9 @@
 //! The programs (`rocket`, `coherence`, `switch`) print one line per point; `published/rocket.csv` holds the RTL's cycles, the goal in
 //! percent, and for a point that misses its goal the reason. [`Point::verdict`] holds both ways: a point without a reason
 //! must be within its goal, and a reason must not outlive the deviation. `bench/tests/calibrate.rs` checks every point.
+//! The second part is the NIC: every cell of the published transmit tables, see [`crate::nic`].
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::sync::LazyLock;
 
 use images::Builder;
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::boot::{self, Boot};
 use crate::error::Error;
 use crate::jobs;
+use crate::nic::{self, Software};
 use crate::published::cells;
 use crate::results::{self, Machine, Params, Published, Record, Summary};
 use crate::table::{self, Colour, Table};
@@ -164,6 +165,23 @@ pub fn records(points: &[Point]) -> Vec<Record> {
     points.iter().map(record).collect()
 }
 
+/// The records of the NIC's cells, in cycles of a packet.
+fn nic_records(points: &[nic::Point]) -> Vec<Record> {
+    let record = |point: &nic::Point| {
+        let params = Params::new().with("name", point.name.as_str()).with("tier", "nic");
+        Record::new("calibrate.point", params, "cycles", point.ours).beside(Some(point.published.clone()))
+    };
+    points.iter().map(record).collect()
+}
+
+/// How far the NIC's cells are off.
+fn nic_verdict(points: &[nic::Point]) -> String {
+    let within = |percent: f64| points.iter().filter(|point| point.error.abs() <= percent).count();
+    let mean = points.iter().map(|point| point.error.abs()).sum::<f64>() / points.len() as f64;
+    let count = points.len();
+    format!("{} of {count} cells within 5 %, {} within 10 %; mean error {mean:.1} %.", within(5.0), within(10.0))
+}
+
 /// Every point, and how many are within their goals.
 pub fn table(points: &[Point]) -> Table {
     let columns = ["rl", "wl", "ours", "published", "error %", "goal %", ""];
@@ -196,19 +214,22 @@ pub fn table(points: &[Point]) -> Table {
 /// As [`measure`], and files that cannot be written.
 pub fn run(output: Output) -> Result<(), Error> {
     let mut builder = Builder::new()?;
-    let Measured { points, images } = measure(&mut builder)?;
+    let Measured { points, mut images } = measure(&mut builder)?;
+    let nic = nic::measure(&mut builder)?;
+    images.push(nic.image.clone());
     let machine = Machine { harts: 4, ..boot::machine() };
-    let summary = Summary::new(tour::commit(), &images, machine, boot::SEED, records(&points));
-    let folder = builder.target().join("results");
-    results::make_folder(&folder)?;
-    results::write_file(&folder.join("calibrate.json"), summary.to_json().as_bytes())?;
+    let all = [records(&points), nic_records(&nic.points())].concat();
+    let summary = Summary::new(tour::commit(), &images, machine, boot::SEED, all);
     let text = match output {
         Output::Json => summary.to_json(),
-        Output::Tables => format!("{}\n", table(&points).render(Colour::of_stdout())),
+        Output::Tables => {
+            let colour = Colour::of_stdout();
+            let mut rates = nic.table(Software::Board);
+            rates.note(&nic_verdict(&nic.points()));
+            format!("{}\n{}\n", table(&points).render(colour), rates.render(colour))
+        }
     };
-    // A closed pipe (`| head`) is nobody's mistake, and the results are in their file.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(())
+    results::write_and_print(&builder, "calibrate", &summary, &text)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod figure;
 pub mod ipc;
 pub mod jobs;
 pub mod kernel;
+pub mod nic;
 pub mod progress;
 pub mod published;
 pub mod results;

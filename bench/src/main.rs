@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::error::Error;
 use bench::tour::{self, Options, Output};
-use bench::{calibrate, ipc, kernel, socket};
+use bench::{calibrate, ipc, kernel, nic, socket};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
@@ -46,8 +46,14 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// The timing model beside Rocket RTL; writes target/results/calibrate.json.
+    /// The timing model beside Rocket RTL, the NIC beside its board; writes target/results/calibrate.json.
     Calibrate {
+        /// Print the records as JSON instead of tables.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Transmit rate of the NIC driver; writes target/results/nic.json.
+    Nic {
         /// Print the records as JSON instead of tables.
         #[arg(long)]
         json: bool,
@@ -90,6 +96,7 @@ impl Command {
         let options = |name, common: &Common| Options { quick: common.quick, ..Options::new(name, output(common)) };
         let options = match self {
             Self::Calibrate { json } => return calibrate::run(if json { Output::Json } else { Output::Tables }),
+            Self::Nic { json } => return nic::run(if json { Output::Json } else { Output::Tables }),
             Self::Tour { pcap, common } => Options {
                 ipc: Some(ipc::Sweep::new(common.quick)),
                 socket: Some(socket::Sweep::new(common.quick)),

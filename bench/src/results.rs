@@ -6,6 +6,7 @@
 //! value (`412.5`, `1414`).
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::ser::SerializeMap;
@@ -205,6 +206,24 @@ pub struct WriteError {
 /// Names the path and what the host said.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     std::fs::write(path, bytes).map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+/// Writes the results file `name` and prints `text`.
+///
+/// # Errors
+/// Names the path and what the host said.
+pub fn write_and_print(
+    builder: &images::Builder,
+    name: &str,
+    summary: &Summary,
+    text: &str,
+) -> Result<(), crate::error::Error> {
+    let folder = builder.target().join("results");
+    make_folder(&folder)?;
+    write_file(&folder.join(name).with_extension("json"), summary.to_json().as_bytes())?;
+    // A closed pipe (`| head`) is nobody's mistake, and the results are in their file.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
 }
 
 /// Makes the folder that a file of ours goes to.

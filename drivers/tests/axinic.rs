@@ -382,6 +382,37 @@ fn sending_interrupts_only_on_request_and_then_for_what_is_done_already() {
 }
 
 #[test]
+fn completions_are_counted_to_the_threshold_of_the_transmit_channel() {
+    let mut bench = Bench::new(Coalesce::EACH, 0);
+    bench.nic.tx_coalesce(Coalesce { packets: NonZeroU8::new(2).unwrap(), delay: 0 });
+    for event in [Event::None, Event::Packets, Event::None, Event::Packets] {
+        bench.send(&frame(BROADCAST, 60, 0));
+        bench.nic.tx_publish();
+        bench.pass(SimTime::from_us(100));
+        assert_eq!(bench.nic.tx_event(), event);
+    }
+}
+
+#[test]
+fn jumbo_frames_are_sent_once_they_are_allowed() {
+    let mut bench = Bench::new(Coalesce::EACH, 0);
+    let buffer = bench.region.carve(9000, 64).unwrap();
+    let Err(TxRefused::BadFrame(buffer)) = bench.nic.tx_provide(buffer, 9000) else { panic!("too long by default") };
+    bench.nic.tx_jumbo(9000);
+    for _ in 0..2 {
+        let buffer = bench.region.carve(9000, 64).unwrap();
+        bench.nic.tx_provide(buffer, 9000).unwrap();
+        bench.nic.tx_publish();
+        bench.pass(SimTime::from_us(1000));
+        assert_eq!(bench.sent().len(), 1);
+        // Recovery keeps what was allowed.
+        bench.nic.recover().unwrap();
+        bench.wait_for_link();
+    }
+    assert!(bench.nic.tx_provide(buffer, 9001).is_err());
+}
+
+#[test]
 fn what_cannot_be_sent_comes_back() {
     let mut bench = Bench::new(Coalesce::EACH, 0);
     for length in [0, 1515, MIN_RX_BUFFER + 1] {

@@ -19,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("apps", &["nwp-api", "libipc", "userlib", "abi"]),
     ("bench-guest", &["nwp-api", "libipc", "userlib", "abi"]),
     ("soc", &[]),
-    ("soc-guest", &["uintr"]),
+    ("soc-guest", &["uintr", "drivers"]),
     ("images", &["soc", "abi"]),
     ("bench", &["images", "soc"]),
 ];

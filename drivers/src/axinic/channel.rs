@@ -65,6 +65,12 @@ impl Channel {
         registers.write(self.base + dma::TAILDESC, last_descriptor as u32);
     }
 
+    /// Counts completions by `coalesce` from now on; whether they interrupt is another matter.
+    pub fn set_coalesce(&mut self, registers: &mut impl Registers, coalesce: Coalesce) {
+        self.control = self.control & dma::CR_BITS_BELOW_THRESHOLD | coalesce.control();
+        registers.write(self.base + dma::DMACR, self.control | dma::CR_RS);
+    }
+
     /// Turns the completion interrupt of a channel made without one on or off. What completed meanwhile interrupts at once.
     pub fn set_packet_interrupt(&mut self, registers: &mut impl Registers, on: bool) {
         let control = if on { self.control | dma::CR_IOC_IRQ_EN } else { self.control & !dma::CR_IOC_IRQ_EN };

@@ -153,7 +153,7 @@ impl<R: Registers> AxiNic<R> {
             dma,
             mac,
             rx: Rx { ring: rx_ring, channel: rx_channel, unpublished: false },
-            tx: Tx { ring: tx_ring, channel: tx_channel, unpublished: false },
+            tx: Tx { ring: tx_ring, channel: tx_channel, unpublished: false, longest: MAX_FRAME },
             phy,
             mac_address: config.mac_address,
             counters: Counters::default(),
@@ -179,7 +179,8 @@ impl<R: Registers> AxiNic<R> {
         self.rx.channel.start(&mut self.dma, self.rx.ring.next());
         self.tx.channel.start(&mut self.dma, self.tx.ring.next());
         self.mac.write(mac::RCW1, mac::ENABLE);
-        self.mac.write(mac::TC, mac::ENABLE);
+        let jumbo = if self.tx.longest > MAX_FRAME { mac::JUMBO } else { 0 };
+        self.mac.write(mac::TC, mac::ENABLE | jumbo);
         Ok(())
     }
 

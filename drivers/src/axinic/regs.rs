@@ -27,6 +27,8 @@ pub mod dma {
     pub const CR_DLY_IRQ_EN: u32 = 1 << 13;
     /// DMACR: interrupt on error.
     pub const CR_ERR_IRQ_EN: u32 = 1 << 14;
+    /// DMACR: everything but IRQThreshold and IRQDelay.
+    pub const CR_BITS_BELOW_THRESHOLD: u32 = (1 << CR_IRQ_THRESHOLD_SHIFT) - 1;
     /// DMACR: position of IRQThreshold, 8 bits, 1..=255.
     pub const CR_IRQ_THRESHOLD_SHIFT: u32 = 16;
     /// DMACR: position of IRQDelay, 8 bits, 0 = off.
@@ -105,6 +107,8 @@ pub mod mac {
 
     /// RCW1 and TC: enable. All other bits clear: 1518-byte frames, MAC makes and strips padding and FCS, full duplex.
     pub const ENABLE: u32 = 1 << 28;
+    /// TC: frames of any length that fits the MAC's memory.
+    pub const JUMBO: u32 = 1 << 30;
     /// EMMC: speed field.
     pub const EMMC_SPEED: u32 = 3 << 30;
 

@@ -3,10 +3,10 @@
 //! A sent buffer is worth nothing until the next frame needs one, so completion needs no interrupt: [`AxiNic::tx_return`] is
 //! called before a buffer is wanted. Only who has none left asks for an interrupt, by [`AxiNic::tx_notify`].
 
-use super::channel::Channel;
-use super::regs::bd;
+use super::AxiNic;
+use super::channel::{Channel, Coalesce};
+use super::regs::{bd, mac};
 use super::ring::Ring;
-use super::{AxiNic, MAX_FRAME};
 use crate::dma::DmaBuffer;
 use crate::mmio::Registers;
 
@@ -15,7 +15,7 @@ use crate::mmio::Registers;
 pub enum TxRefused {
     /// Every descriptor is in use: try again after [`AxiNic::tx_return`].
     Full(DmaBuffer),
-    /// The length is 0, beyond [`MAX_FRAME`] or beyond the buffer, or the buffer is not one the device can reach.
+    /// The length is 0, beyond [`super::MAX_FRAME`] (or what [`AxiNic::tx_jumbo`] allows) or beyond the buffer, or the buffer is not one the device can reach.
     BadFrame(DmaBuffer),
 }
 
@@ -25,13 +25,15 @@ pub(super) struct Tx {
     pub channel: Channel,
     /// Frames were provided since the last doorbell.
     pub unpublished: bool,
+    /// Longest frame taken.
+    pub longest: usize,
 }
 
 impl<R: Registers> AxiNic<R> {
     /// Gives the device the frame in the first `length` bytes of `buffer`, to be sent from the next [`Self::tx_publish`] on.
     /// The MAC pads short frames and appends the FCS.
     pub fn tx_provide(&mut self, buffer: DmaBuffer, length: usize) -> Result<(), TxRefused> {
-        if length == 0 || length > MAX_FRAME || length > buffer.size() || !self.usable(&buffer) {
+        if length == 0 || length > self.tx.longest || length > buffer.size() || !self.usable(&buffer) {
             return Err(TxRefused::BadFrame(buffer));
         }
         let control = bd::CONTROL_SOF | bd::CONTROL_EOF | length as u32;
@@ -57,6 +59,17 @@ impl<R: Registers> AxiNic<R> {
             self.counters.tx_frames += 1;
         }
         Some(buffer)
+    }
+
+    /// Lets frames of up to `longest` bytes be sent; only within a network whose other stations take them. The MAC holds 16 KiB.
+    pub fn tx_jumbo(&mut self, longest: usize) {
+        self.tx.longest = longest;
+        self.mac.write(mac::TC, mac::ENABLE | mac::JUMBO);
+    }
+
+    /// Says after how many completions the channel has an [`Event::Packets`](super::Event::Packets); each, unless this was called.
+    pub fn tx_coalesce(&mut self, coalesce: Coalesce) {
+        self.tx.channel.set_coalesce(&mut self.dma, coalesce);
     }
 
     /// Turns the transmit completion interrupt on or off; on while the caller waits for [`Self::tx_return`].
