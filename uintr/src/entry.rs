@@ -16,6 +16,9 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(all(target_arch = "riscv64", target_feature = "f"))]
+compile_error!("`call` saves no floating-point registers: build guests for soft float");
+
 #[cfg(target_arch = "riscv64")]
 use crate::csr::{UIE, USCRATCH, USTATUS, UTVEC};
 
@@ -243,5 +246,89 @@ mod tests {
         inbox.bits.fetch_or(1 << 63, Ordering::Relaxed);
         assert_eq!(inbox.take(), 1 << 63 | 0b101);
         assert_eq!(inbox.take(), 0);
+    }
+
+    /// One hart's side of a receiver. `latched`: only software clears `uip.USIP`; otherwise it follows the pending bits.
+    #[derive(Clone, Copy)]
+    struct Line {
+        latched: bool,
+        usip: bool,
+        pending: u64,
+    }
+
+    impl Line {
+        fn send(&mut self, vector: u32) {
+            self.pending |= 1 << vector;
+            self.usip = true;
+        }
+        fn raised(&self) -> bool {
+            if self.latched { self.usip } else { self.pending != 0 }
+        }
+        fn clear(&mut self) {
+            self.usip = false;
+        }
+        fn read(&mut self) -> u64 {
+            core::mem::take(&mut self.pending)
+        }
+    }
+
+    /// Vector 0 is sent, then vector 1 `at` some step of the first entry (0 before it, 3 after it). Gives the bits that were seen when
+    /// no interrupt is raised any more, and the entries that found none.
+    fn deliver(latched: bool, at: usize, order: [fn(&mut Line) -> u64; 2]) -> (u64, u32) {
+        let mut line = Line { latched, usip: false, pending: 0 };
+        line.send(0);
+        let (mut seen, mut empty, mut step) = (0, 0, 0);
+        let mut maybe_send = |line: &mut Line| {
+            if step == at {
+                line.send(1);
+            }
+            step += 1;
+        };
+        maybe_send(&mut line);
+        while line.raised() {
+            let mut bits = 0;
+            for action in order {
+                bits |= action(&mut line);
+                maybe_send(&mut line);
+            }
+            seen |= bits;
+            empty += u32::from(bits == 0);
+        }
+        (seen, empty)
+    }
+
+    const CLEAR: fn(&mut Line) -> u64 = |line| {
+        line.clear();
+        0
+    };
+    const READ: fn(&mut Line) -> u64 = Line::read;
+
+    #[test]
+    fn clearing_before_reading_loses_no_bit_on_latch_and_on_level() {
+        for at in 0..3 {
+            for latched in [false, true] {
+                let (seen, empty) = deliver(latched, at, [CLEAR, READ]);
+                assert_eq!(seen, 3, "sent at step {at}, latched {latched}");
+                assert!(empty <= u32::from(latched), "at most one empty entry, on a latch");
+            }
+        }
+        // The other order, with a send between the two.
+        assert_eq!(deliver(false, 1, [READ, CLEAR]).0, 3);
+        assert_eq!(deliver(true, 1, [READ, CLEAR]).0, 1, "a latch that is cleared last loses the wake-up");
+    }
+
+    #[test]
+    fn both_handlers_clear_before_they_read_and_keep_the_stack_aligned() {
+        let (code, _) = include_str!("entry.rs").split_once("#[cfg(test)]").expect("tests come last");
+        let handlers: Vec<&str> = code.split("naked_asm!(").skip(1).collect();
+        assert_eq!(handlers.len(), 2);
+        for handler in handlers {
+            let (clear, read) = (handler.find("csrci {uip}, 1"), handler.find("= uipi.read"));
+            assert!(clear.is_some() && clear < read);
+            let (_, frame) = handler.split_once("addi sp, sp, -").expect("it has a frame");
+            let bytes: u32 = frame.split('"').next().and_then(|bytes| bytes.parse().ok()).expect("a number");
+            assert!(bytes.is_multiple_of(16), "psABI: sp is 16-byte aligned at every instruction");
+            assert!(handler.contains(&format!("addi sp, sp, {bytes}\"")), "and comes back");
+        }
     }
 }

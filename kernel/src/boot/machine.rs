@@ -348,6 +348,24 @@ mod tests {
     }
 
     #[test]
+    fn the_uintc_is_where_the_tree_says() {
+        // QEMU's tree with other names of the same length: its test device, 4 KiB at 0x10_0000, and harts with N in place of H.
+        let replace = |tree: &mut [u8], old: &[u8], new: &[u8]| {
+            assert_eq!(old.len(), new.len());
+            let places: Vec<usize> = (0..tree.len() - old.len()).filter(|&at| tree[at..].starts_with(old)).collect();
+            assert!(!places.is_empty(), "the tree has it");
+            places.iter().for_each(|&at| tree[at..at + new.len()].copy_from_slice(new));
+        };
+        let mut tree = VIRT.to_vec();
+        replace(&mut tree, b"sifive,test0", UINTC_COMPATIBLE.as_bytes());
+        assert_eq!(Machine::parse(&tree, 0, 8).expect("a good tree").uintc, None, "harts without N");
+        replace(&mut tree, b"rv64imafdch", b"rv64imafdcn");
+        let machine = Machine::parse(&tree, 0, 8).expect("a good tree");
+        let registers = Range::new(0x10_0000, 0x10_1000);
+        assert_eq!(machine.uintc, Some(UintcPlace { registers, receivers: 128 }));
+    }
+
+    #[test]
     fn refuses_what_it_cannot_use() {
         assert_eq!(Machine::parse(VIRT, 4, 8), Err(MachineError::NoBootHart));
         assert_eq!(Machine::parse(&VIRT[..100], 0, 8), Err(MachineError::Malformed));

@@ -9,6 +9,7 @@ use abi::syscall::{NB_RECV, RECV, SEND, YIELD};
 use uintr::format::SenderEntry;
 
 use super::world::{Thread, World, with_receivers};
+use crate::arch::Interrupt;
 use crate::arch::host::Effect;
 use crate::arch::register::A0;
 use crate::object::notification::Notification;
@@ -170,7 +171,7 @@ fn receivers_do_not_run_out() {
     let mut w = with_receivers(4);
     let ntfn = w.make(ty::NOTIFICATION, 0);
     w.check = false;
-    for _ in 0..1000 {
+    for _ in 0..10_000 {
         assert_eq!(w.call(w.root.slot, TCB_BIND_USER_INTERRUPT, &[], &[ntfn]).0, 0);
         assert_eq!(w.call(w.root.slot, TCB_UNBIND_USER_INTERRUPT, &[], &[]).0, 0);
     }
@@ -266,4 +267,45 @@ fn a_table_is_in_use_until_its_capability_in_the_thread_goes() {
     b.register(b.badged);
     b.w.delete(b.table);
     assert_eq!(b.w.k.receivers[usize::from(b.receiver())].entries, None);
+}
+
+#[test]
+fn an_interrupt_posts_to_the_receiver_of_its_notification_and_to_no_other() {
+    let mut b = bell();
+    let quiet = b.w.make(ty::NOTIFICATION, 0);
+    let handler = b.w.fresh();
+    b.w.ok(slot::IRQ_CONTROL, IRQIssueIRQHandler, &[10, handler, 64], &[slot::CNODE]);
+    b.w.ok(handler, IRQSetIRQHandler, &[], &[quiet]);
+    b.w.effects();
+    b.w.interrupt(Interrupt::Source(10));
+    assert_eq!(b.w.effects(), [], "no receiver, nothing posted");
+    b.w.ok(handler, IRQAckIRQ, &[], &[]);
+    b.w.ok(handler, IRQSetIRQHandler, &[], &[b.badged]);
+    b.w.effects();
+    b.w.interrupt(Interrupt::Source(10));
+    assert_eq!(b.w.effects(), [Effect::PostReceiver(b.receiver(), 1 << 5)]);
+    // The word of the notification has it too, for a thread that blocks later.
+    let receiver = usize::from(b.receiver());
+    b.w.k.arch.posted[receiver] = 0;
+    let (bell, thread) = (b.bell, b.thread);
+    b.w.resume(thread);
+    b.w.run_as(thread, |w| w.syscall(NB_RECV, bell, 0, &[], &[]));
+    assert_eq!(b.w.register(thread, A0), 1 << 5);
+}
+
+#[test]
+fn each_table_has_its_own_entries() {
+    let mut b = bell();
+    let other = b.w.thread(100);
+    let second = b.w.make(SENDER_TABLE, 0);
+    for (thread, table) in [(b.thread.slot, b.table), (other.slot, second)] {
+        assert_eq!(b.w.call(thread, TCB_SET_SENDER_TABLE, &[], &[table]), (0, vec![]));
+    }
+    for index in 0..2 {
+        for table in [b.table, second] {
+            assert_eq!(b.w.call(table, SENDER_TABLE_REGISTER, &[], &[b.badged]), (0, vec![index]));
+        }
+    }
+    assert_eq!(b.w.call(second, SENDER_TABLE_UNREGISTER, &[0], &[]), (0, vec![]));
+    assert_eq!([0, 1].map(|index| b.entry(index).valid()), [true, true], "the other thread's table");
 }
