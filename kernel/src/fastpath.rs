@@ -1,35 +1,69 @@
-//! The fast path of Call and ReplyRecv: short messages between threads of one core, when the result is a plain switch.
+//! The fast path: system calls whose result is plain, without the detours that the general case needs.
+//!
+//! | file | what |
+//! |---|---|
+//! | this one | Call and ReplyRecv between threads of one core, when the result is a switch |
+//! | `signal.rs` | Send to a notification, or to nothing |
+//! | `wait.rs` | Recv of a signal or of nothing, and Yield |
 //!
 //! Each function gathers, checks a list of conditions of which every one falls back to the slow path with nothing changed, passes the
 //! commit line, and then does exactly what the slow path would have done. `tests/fastpath_equiv.rs` compares the two on random
 //! worlds, word by word.
+//!
+//! Short messages (in registers) come first and are inlined into the trap handler, which then saves nothing. Everything else is one
+//! jump away.
 
+mod signal;
+mod wait;
+
+pub use signal::send;
+pub use wait::{receive, yield_now};
+
+use core::hint::cold_path;
+
+use abi::message::{MAX_LENGTH, REGISTERS};
 use abi::rights::Rights;
 
 use crate::api::fault::Fault;
 use crate::arch::Arch;
 use crate::arch::register::{A0, A1, A2};
-use crate::mem::{Paddr, Ref};
+use crate::mem::{Buffer, Paddr, Ref};
 use crate::object::cap::{Cap, Cte, Kind};
 use crate::object::endpoint::{self, Endpoint};
 use crate::object::mdb::Mdb;
 use crate::object::notification;
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::object::vspace;
-use crate::special;
 use crate::state::Kernel;
+use crate::thread;
 
-/// Bits of the info word that hold length and number of capabilities.
-const SIZE_BITS: u64 = 0x1FF;
+/// Bits of the info word that hold the number of capabilities.
+const CAPS_BITS: u64 = 0x180;
+/// Bits of the info word that hold the length.
+const LENGTH_BITS: u64 = 0x7F;
 /// Bits of the info word that arrive: label and length.
-const DELIVERED_BITS: u64 = !0xFFF | 0x7F;
-/// Most words: those in registers, without capabilities.
-const MAX_SIZE: u64 = abi::message::REGISTERS as u64;
+const DELIVERED_BITS: u64 = !0xFFF | LENGTH_BITS;
 
-/// Whether the message of `thread` is short, without capabilities, and no fault.
-#[inline(always)]
-fn is_short_fp(k: &Kernel, thread: Ref<Tcb>, info: u64) -> bool {
-    info & SIZE_BITS <= MAX_SIZE && k.get(thread).fault == Fault::None
+/// Which messages a function takes: none carries capabilities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Those in registers.
+    Short,
+    /// Those that also use the IPC buffers.
+    Long,
+}
+
+impl Size {
+    /// The size of the message of `info`; `None`: it carries capabilities or is longer than a message can be.
+    #[inline(always)]
+    pub fn of(info: u64) -> Option<Self> {
+        // The capabilities lie above the length: one comparison sees both.
+        match info & (CAPS_BITS | LENGTH_BITS) {
+            size if size <= REGISTERS as u64 => Some(Self::Short),
+            size if size <= MAX_LENGTH as u64 => Some(Self::Long),
+            _ => None,
+        }
+    }
 }
 
 /// `cspace::lookup_slot` without the reasons.
@@ -52,6 +86,7 @@ pub(crate) fn lookup_fp(k: &Kernel, root: Cap, cptr: u64) -> Option<Cap> {
         if left == 0 {
             return Some(node);
         }
+        cold_path();
     }
     (left != 64).then_some(node)
 }
@@ -69,34 +104,56 @@ pub(crate) fn space_fp(k: &Kernel, thread: Ref<Tcb>) -> Option<(Paddr, u16)> {
 #[inline(always)]
 pub(crate) fn follows_fp(k: &Kernel, from: Ref<Tcb>, to: Ref<Tcb>) -> bool {
     let (from, to) = (k.get(from), k.get(to));
-    usize::from(to.core) == k.core && (to.priority >= from.priority || k.is_best(to.priority))
+    if to.priority < from.priority {
+        cold_path();
+        if !k.is_best(to.priority) {
+            return false;
+        }
+    }
+    usize::from(to.core) == k.core()
 }
 
-/// Hands message and core over.
+/// The IPC buffers that a long message goes through; a short one needs none. `None`: one is missing.
 #[inline(always)]
-fn switch_fp(k: &mut Kernel, from: Ref<Tcb>, to: Ref<Tcb>, badge: u64, info: u64, (root, asid): (Paddr, u16)) {
+fn buffers_fp(k: &Kernel, size: Size, from: Ref<Tcb>, to: Ref<Tcb>) -> Option<Option<(Buffer, Buffer)>> {
+    match size {
+        Size::Short => Some(None),
+        Size::Long => Some(Some((thread::buffer(k, from, false)?, thread::buffer(k, to, true)?))),
+    }
+}
+
+/// Hands a message over, except for its capability.
+#[inline(always)]
+fn transfer_fp(k: &mut Kernel, from: Ref<Tcb>, to: Ref<Tcb>, badge: u64, info: u64, buffers: Option<(Buffer, Buffer)>) {
     // Word by word: a call of memcpy costs more than the words.
-    for index in 0..MAX_SIZE {
-        if index == info & SIZE_BITS {
+    for index in 0..REGISTERS {
+        if buffers.is_none() && index as u64 == info & LENGTH_BITS {
             break;
         }
-        let register = A2 + index as usize;
-        k.get_mut(to).context.x[register] = k.get(from).context.x[register];
+        k.get_mut(to).context.x[A2 + index] = k.get(from).context.x[A2 + index];
+    }
+    if let Some((from, to)) = buffers {
+        k.copy_message_words(from, to, REGISTERS..(info & LENGTH_BITS) as usize);
     }
     let target = k.get_mut(to);
     target.context.x[A0] = badge;
     target.context.x[A1] = info & DELIVERED_BITS;
     target.state = ThreadState::Running;
-    k.this_mut().current = Some(to);
-    k.arch.switch_space(root, asid);
-    special::switch(k, Some(to));
 }
 
-/// Call by `caller`, the current thread. `None`: the slow path has to do it.
+/// Gives the core to `to`, which is ready and in no queue; its special registers are up to the caller (special.rs).
 #[inline(always)]
-pub fn call(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
-    // Gather.
-    if !is_short_fp(k, caller, info) {
+pub(crate) fn run_fp(k: &mut Kernel, to: Ref<Tcb>, (root, asid): (Paddr, u16)) -> Option<Ref<Tcb>> {
+    k.this_mut().current = Some(to);
+    k.arch.switch_space(root, asid);
+    Some(to)
+}
+
+/// Call by `caller`, the current thread, of a message of that size. `None`: the slow path has to do it.
+#[inline(always)]
+pub fn call(k: &mut Kernel, size: Size, caller: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
+    // Gather. The caller has no fault to deliver instead.
+    if k.get(caller).fault != Fault::None {
         return None;
     }
     let cap = lookup_fp(k, k.get(caller).cap(Slot::CSpace), cptr)?;
@@ -117,6 +174,7 @@ pub fn call(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64, info: u64) -> Option<Re
         return None;
     }
     let space = space_fp(k, receiver)?;
+    let buffers = buffers_fp(k, size, caller, receiver)?;
     let grant = k.get(receiver).can_grant;
 
     // ---- Commit: from here on nothing falls back. ----
@@ -127,18 +185,18 @@ pub fn call(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64, info: u64) -> Option<Re
     debug_assert!(k.get(master).mdb.next().is_none(), "one reply capability at most");
     k.get_mut(master).mdb = Mdb::new(None, Some(slot), true, true);
     *k.get_mut(slot) = Cte { cap: Cap::reply(caller, grant, false), mdb: Mdb::new(Some(master), None, false, false) };
-    switch_fp(k, caller, receiver, cap.badge(), info, space);
-    Some(receiver)
+    transfer_fp(k, caller, receiver, cap.badge(), info, buffers);
+    run_fp(k, receiver, space)
 }
 
-/// ReplyRecv by `server`, the current thread. `None`: the slow path has to do it.
+/// ReplyRecv by `server`, the current thread, with a reply of that size. `None`: the slow path has to do it.
 #[inline(always)]
-pub fn reply_recv(k: &mut Kernel, server: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
-    // Gather.
-    if !is_short_fp(k, server, info) {
+pub fn reply_recv(k: &mut Kernel, size: Size, server: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
+    // Gather. The server has no fault to deliver instead.
+    let tcb = k.get(server);
+    if tcb.fault != Fault::None {
         return None;
     }
-    let tcb = k.get(server);
     let cap = lookup_fp(k, tcb.cap(Slot::CSpace), cptr)?;
     // The capability lets us receive.
     let endpoint = cap.object::<Endpoint>()?;
@@ -160,6 +218,7 @@ pub fn reply_recv(k: &mut Kernel, server: Ref<Tcb>, cptr: u64, info: u64) -> Opt
         return None;
     }
     let space = space_fp(k, caller)?;
+    let buffers = buffers_fp(k, size, server, caller)?;
     // No signal to take first.
     if let Some(bound) = tcb.bound_notification
         && notification::has_signal(k, bound)
@@ -176,6 +235,6 @@ pub fn reply_recv(k: &mut Kernel, server: Ref<Tcb>, cptr: u64, info: u64) -> Opt
     tcb.state = ThreadState::BlockedOnReceive;
     tcb.can_grant = cap.rights().contains(Rights::GRANT);
     k.queue_append(endpoint, server, endpoint::RECEIVERS);
-    switch_fp(k, server, caller, 0, info, space);
-    Some(caller)
+    transfer_fp(k, server, caller, 0, info, buffers);
+    run_fp(k, caller, space)
 }

@@ -10,13 +10,11 @@
 
 use abi::rights::Rights;
 
-use crate::arch::Arch;
 use crate::arch::register::{A0, A6};
-use crate::fastpath::{follows_fp, lookup_fp, space_fp};
+use crate::fastpath::{follows_fp, lookup_fp, run_fp, space_fp};
 use crate::mem::Ref;
 use crate::object::notification::{self, Notification, WAITING};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
-use crate::special;
 use crate::state::Kernel;
 
 /// SignalRecv by `caller`, the current thread; `cptr` names what it receives from. `None`: the slow path has to do it.
@@ -36,7 +34,7 @@ pub fn signal_recv(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64) -> Option<Ref<Tc
     if !follows_fp(k, caller, woken) {
         return None;
     }
-    let (root, asid) = space_fp(k, woken)?;
+    let space = space_fp(k, woken)?;
     // We may wait on our own, and shall.
     let source = own.object::<Notification>()?;
     let foreign = k.get(source).bound_thread().is_some_and(|bound| bound != caller);
@@ -52,8 +50,5 @@ pub fn signal_recv(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64) -> Option<Ref<Tc
     tcb.state = ThreadState::Running;
     k.get_mut(caller).state = ThreadState::BlockedOnNotification;
     k.queue_append(source, caller, WAITING);
-    k.this_mut().current = Some(woken);
-    k.arch.switch_space(root, asid);
-    special::switch(k, Some(woken));
-    Some(woken)
+    run_fp(k, woken, space)
 }

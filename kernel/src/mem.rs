@@ -178,6 +178,24 @@ impl Kernel {
         unsafe { address.write_volatile(value) }
     }
 
+    /// Copies message words of one IPC buffer to the same places of another.
+    ///
+    /// # Panics
+    /// If there are no such words.
+    #[inline]
+    pub fn copy_message_words(&mut self, from: Buffer, to: Buffer, words: core::ops::Range<usize>) {
+        use abi::ipc_buffer::MESSAGE;
+        assert!(words.end <= abi::message::MAX_LENGTH);
+        const _: () = assert!(MESSAGE + abi::message::MAX_LENGTH <= abi::ipc_buffer::WORDS);
+        for index in words {
+            let offset = 8 * (MESSAGE + index) as u64;
+            let source = self.arch.pointer(from.0.offset(offset), 8).cast::<u64>();
+            let target = self.arch.pointer(to.0.offset(offset), 8).cast::<u64>();
+            // SAFETY: as in `buffer_word`; the two may be one buffer.
+            unsafe { target.write_volatile(source.read_volatile()) }
+        }
+    }
+
     /// Zeroes memory that no capability but the caller's untyped covers.
     ///
     /// # Safety

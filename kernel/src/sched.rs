@@ -10,50 +10,62 @@
 //!
 //! A current thread that can continue is put at the head of its queue before. The thread that runs is in no queue.
 
-use abi::config::NUM_PRIORITIES;
+use abi::config::MAX_NUM_NODES;
 
 use crate::arch::{Arch, register};
 use crate::mem::Ref;
 use crate::object::tcb::{Tcb, ThreadState};
 use crate::object::vspace;
 use crate::special;
-use crate::state::{Action, Kernel, Next, ReadyQueue};
+use crate::state::{Action, Kernel, Next, ReadyQueue, ready_bit};
 
 impl Kernel {
+    #[inline(always)]
     fn ready_queue(&mut self, core: usize, priority: u8) -> &mut ReadyQueue {
-        const _: () = assert!(NUM_PRIORITIES == 256);
-        &mut self.queues[core][usize::from(priority)]
+        &mut self.queues[core % MAX_NUM_NODES][usize::from(priority)]
     }
 
+    #[inline(always)]
     fn mark_ready(&mut self, core: usize, priority: u8) {
-        let core = &mut self.cores[core];
-        core.ready_words[usize::from(priority) / 64] |= 1 << (priority % 64);
-        core.ready_summary |= 1 << (priority / 64);
+        let (word, bit) = ready_bit(priority);
+        let core = &mut self.cores[core % MAX_NUM_NODES];
+        core.ready_words[word] |= 1 << bit;
+        core.ready_summary |= 1 << word;
     }
 
+    #[inline(always)]
     fn mark_empty(&mut self, core: usize, priority: u8) {
-        let core = &mut self.cores[core];
-        let word = &mut core.ready_words[usize::from(priority) / 64];
-        *word &= !(1 << (priority % 64));
-        if *word == 0 {
-            core.ready_summary &= !(1 << (priority / 64));
+        let (word, bit) = ready_bit(priority);
+        let core = &mut self.cores[core % MAX_NUM_NODES];
+        core.ready_words[word] &= !(1 << bit);
+        if core.ready_words[word] == 0 {
+            core.ready_summary &= !(1 << word);
         }
     }
 
-    /// The best priority of any ready thread of this core.
-    #[inline]
-    pub fn best_ready(&self) -> Option<u8> {
+    /// The first of the best ready threads of this core.
+    #[inline(always)]
+    pub fn best_ready(&self) -> Option<Ref<Tcb>> {
         let core = self.this();
-        let word = core.ready_summary.checked_ilog2()? as usize;
-        Some((word * 64) as u8 + core.ready_words[word & 3].ilog2() as u8)
+        if core.ready_summary == 0 {
+            return None;
+        }
+        let word = core.ready_summary.trailing_zeros() as usize % core.ready_words.len();
+        let rank = word as u32 * 64 + core.ready_words[word].trailing_zeros();
+        self.queues[self.core() % MAX_NUM_NODES][usize::from(!(rank as u8))].head
+    }
+
+    /// Whether a ready thread of this core has this priority.
+    #[inline(always)]
+    pub fn is_ready(&self, priority: u8) -> bool {
+        self.this().is_ready(priority)
     }
 
     /// Whether no ready thread of this core is better than `priority`.
     #[inline(always)]
     pub fn is_best(&self, priority: u8) -> bool {
-        // Without the number of the best: that would take a search for the highest bit, which is long without Zbb.
-        let (core, word) = (self.this(), usize::from(priority) / 64);
-        core.ready_words[word & 3] >> (priority % 64) >> 1 == 0 && core.ready_summary >> word >> 1 == 0
+        let (core, (word, bit)) = (self.this(), ready_bit(priority));
+        core.ready_words[word] & ((1 << bit) - 1) == 0 && core.ready_summary & ((1 << word) - 1) == 0
     }
 }
 
@@ -61,12 +73,12 @@ impl Kernel {
 fn notice_remote(k: &mut Kernel, thread: Ref<Tcb>) {
     let tcb = k.get(thread);
     let core = usize::from(tcb.core);
-    if core == k.core {
+    if core == k.core() {
         return;
     }
     let other = &k.cores[core];
     if other.current == other.idle || other.current.is_some_and(|current| k.get(current).priority < tcb.priority) {
-        k.reschedule |= 1 << core;
+        k.this_mut().reschedule |= 1 << core;
     }
 }
 
@@ -151,7 +163,7 @@ pub fn reschedule_required(k: &mut Kernel) {
 
 /// `thread` has become runnable, and runs on the way out if it is good enough (seL4 `possibleSwitchTo`).
 pub fn possible_switch_to(k: &mut Kernel, thread: Ref<Tcb>) {
-    if usize::from(k.get(thread).core) != k.core {
+    if usize::from(k.get(thread).core) != k.core() {
         enqueue(k, thread);
     } else if k.this().action != Action::Resume {
         reschedule_required(k);
@@ -179,8 +191,7 @@ fn switch_to_idle(k: &mut Kernel) {
 }
 
 fn choose(k: &mut Kernel) {
-    let best = k.best_ready().and_then(|priority| k.ready_queue(k.core, priority).head);
-    match best {
+    match k.best_ready() {
         Some(thread) => switch_to(k, thread),
         None => switch_to_idle(k),
     }
@@ -214,8 +225,8 @@ pub fn leave(k: &mut Kernel) -> Next {
         decide(k, action);
         k.this_mut().action = Action::Resume;
     }
-    if k.reschedule != 0 {
-        let cores = core::mem::take(&mut k.reschedule);
+    if k.this().reschedule != 0 {
+        let cores = core::mem::take(&mut k.this_mut().reschedule);
         k.arch.interrupt_cores(cores);
     }
     let current = k.current();
@@ -255,7 +266,7 @@ pub fn tick(k: &mut Kernel) {
 /// too, are in the TCB then, and it is an ordinary ready thread.
 pub fn stall(k: &mut Kernel, thread: Ref<Tcb>) {
     let core = usize::from(k.get(thread).core);
-    if core == k.core || k.cores[core].current != Some(thread) {
+    if core == k.core() || k.cores[core].current != Some(thread) {
         return;
     }
     k.arch.stall_core(core);
@@ -268,5 +279,5 @@ pub fn stall(k: &mut Kernel, thread: Ref<Tcb>) {
         tcb.state = ThreadState::Restart;
     }
     enqueue(k, thread);
-    k.reschedule |= 1 << core;
+    k.this_mut().reschedule |= 1 << core;
 }

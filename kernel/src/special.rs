@@ -17,6 +17,12 @@ pub fn switch(k: &mut Kernel, next: Option<Ref<Tcb>>) {
     }
 }
 
+/// Whether `switch` to `next` has anything to do.
+#[inline(always)]
+pub fn must_switch(k: &Kernel, next: Ref<Tcb>) -> bool {
+    k.this().special || k.get(next).special
+}
+
 #[cold]
 fn exchange(k: &mut Kernel, next: Option<Ref<Tcb>>) {
     user_interrupt::exchange(k, next);

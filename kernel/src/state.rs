@@ -79,10 +79,21 @@ pub struct Core {
     pub fpu_on: bool,
     /// The core holds special registers of the current thread (special.rs).
     pub special: bool,
+    /// Other cores to interrupt on the way out (bit = core).
+    pub reschedule: usize,
     /// Bit *w* is set when `ready_words[w]` is not 0.
     pub ready_summary: u64,
-    /// Bit *p* % 64 of word *p* / 64 is set when queue *p* is not empty.
+    /// A bit for each queue that is not empty, the best priority first ([`ready_bit`]).
     pub ready_words: [u64; NUM_PRIORITIES / 64],
+}
+
+/// Word and bit of a priority in `ready_words`. The best one is the lowest bit of the lowest word: without Zbb the lowest set bit is
+/// found by a multiplication, the highest only by a search.
+#[inline(always)]
+pub const fn ready_bit(priority: u8) -> (usize, u32) {
+    const _: () = assert!(NUM_PRIORITIES == 256);
+    let rank = !priority;
+    ((rank / 64) as usize, (rank % 64) as u32)
 }
 
 const _: () = assert!(size_of::<Core>() == 128);
@@ -97,9 +108,16 @@ impl Core {
             fpu: None,
             fpu_on: false,
             special: false,
+            reschedule: 0,
             ready_summary: 0,
             ready_words: [0; NUM_PRIORITIES / 64],
         }
+    }
+
+    /// Whether a thread of this priority is ready.
+    pub const fn is_ready(&self, priority: u8) -> bool {
+        let (word, bit) = ready_bit(priority);
+        self.ready_words[word] >> bit & 1 != 0
     }
 }
 
@@ -108,10 +126,6 @@ impl Core {
 pub struct Kernel {
     /// The architecture.
     pub arch: Current,
-    /// The core that executes the kernel now.
-    pub core: usize,
-    /// Cores to interrupt on the way out (bit = core).
-    pub reschedule: usize,
     /// Configuration of this image.
     pub config: Config,
     /// Per core.
@@ -153,9 +167,7 @@ impl Kernel {
     pub const fn new(arch: Current) -> Self {
         Self {
             arch,
-            core: 0,
             cores: [const { Core::new() }; MAX_NUM_NODES],
-            reschedule: 0,
             config: Config::DEFAULT,
             queues: [[ReadyQueue { head: None, tail: None }; NUM_PRIORITIES]; MAX_NUM_NODES],
             irqs: [IrqState::Inactive; IRQS],
@@ -188,22 +200,23 @@ impl Kernel {
         self.reserve_kernel_irqs();
     }
 
-    /// Tells which core executes the kernel from here on. Called with the lock just taken.
-    #[inline]
-    pub fn enter(&mut self, core: usize) {
-        self.core = core;
+    /// The core that executes the kernel.
+    #[inline(always)]
+    pub fn core(&self) -> usize {
+        self.arch.core()
     }
 
     /// This core's own state.
     #[inline(always)]
     pub fn this(&self) -> &Core {
-        &self.cores[self.core % MAX_NUM_NODES]
+        &self.cores[self.core() % MAX_NUM_NODES]
     }
 
     /// This core's own state.
     #[inline(always)]
     pub fn this_mut(&mut self) -> &mut Core {
-        &mut self.cores[self.core % MAX_NUM_NODES]
+        let core = self.core() % MAX_NUM_NODES;
+        &mut self.cores[core]
     }
 
     /// The thread that entered the kernel on this core.

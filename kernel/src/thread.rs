@@ -225,10 +225,7 @@ fn copy_words(
         target.context.x[A2..A2 + in_registers].copy_from_slice(&source.context.x[A2..A2 + in_registers]);
     }
     let (Some(from), Some(to)) = (from, to) else { return in_registers };
-    for index in REGISTERS..length {
-        let word = k.buffer_word(from, ipc_buffer::MESSAGE + index);
-        k.set_buffer_word(to, ipc_buffer::MESSAGE + index, word);
-    }
+    k.copy_message_words(from, to, REGISTERS..length);
     length
 }
 

@@ -110,9 +110,9 @@ fn dump(k: &mut Kernel) {
         let state = &k.cores[core];
         let current = state.current.map(|thread| Name(k.get(thread).name));
         let text = current.unwrap_or(Name([0; NAME_BYTES]));
-        let words = state.ready_words;
+        let ready: [bool; 256] = core::array::from_fn(|priority| state.is_ready(priority as u8));
         print(k, format_args!("core {core}: runs '{text}'\n"));
-        for priority in (0..=255u8).rev().filter(|&p| words[usize::from(p) / 64] >> (p % 64) & 1 != 0) {
+        for priority in (0..=255u8).rev().filter(|&p| ready[usize::from(p)]) {
             let mut next = k.queues[core][usize::from(priority)].head;
             while let Some(thread) = next {
                 let tcb = k.get(thread);

@@ -13,7 +13,7 @@ use super::fault::{self, Fault};
 use super::invocation::{self, Answer, Invocation};
 use crate::arch::register::{A0, A1, A6, A7};
 use crate::arch::{Arch, Interrupt};
-use crate::fastpath;
+use crate::fastpath::{self, Size};
 use crate::handoff;
 use crate::mem::Ref;
 use crate::object::cap::{Cap, Kind};
@@ -21,33 +21,83 @@ use crate::object::endpoint::{self, Endpoint, SendRights};
 use crate::object::irq;
 use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
+use crate::special;
 use crate::state::{Kernel, Next};
 use crate::{cspace, fpu, sched, thread};
 
 /// The current thread executed `ecall`; its registers are in its context.
 pub fn handle_syscall(k: &mut Kernel) -> Next {
-    let current = k.current();
-    let x = &k.get(current).context.x;
-    let (number, cptr, info) = (x[A7] as isize, x[A0], x[A1]);
-    match fast_syscall(k, current, number, cptr, info) {
-        Some(thread) => Next::Run(thread),
+    match fast_syscall(k) {
+        Some(thread) => {
+            special::switch(k, Some(thread));
+            Next::Run(thread)
+        }
         None => slow_syscall(k),
     }
 }
 
-/// The fast path, if it takes the call: who runs next. Otherwise nothing has changed. `number`, `cptr` and `info` are in the registers
-/// of `current`, the current thread; who calls has them at hand.
-#[inline(always)] // into the trap handler, which keeps everything but this out of line
-pub fn fast_syscall(k: &mut Kernel, current: Ref<Tcb>, number: isize, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
-    if !k.config.fastpath {
-        return None;
-    }
-    match number {
-        syscall::CALL => fastpath::call(k, current, cptr, info),
-        syscall::REPLY_RECV => fastpath::reply_recv(k, current, cptr, info),
-        extension::SIGNAL_RECV => handoff::signal_recv(k, current, cptr),
-        _ => None,
-    }
+/// The fast path of a system call of the current thread, with its registers a0 and a1, which the trap handler has at hand. If it takes
+/// the call: who runs next, with what is left to do: `special::switch`. Otherwise nothing has changed.
+pub type FastPath = fn(&mut Kernel, Ref<Tcb>, u64, u64) -> Option<Ref<Tcb>>;
+
+/// The fast path of whatever system call the registers of the current thread hold.
+pub fn fast_syscall(k: &mut Kernel) -> Option<Ref<Tcb>> {
+    let current = k.current();
+    let x = &k.get(current).context.x;
+    let (number, cptr, info) = (x[A7] as isize, x[A0], x[A1]);
+    let path = match number {
+        syscall::CALL => fast_call,
+        syscall::REPLY_RECV => fast_reply_recv,
+        syscall::SEND | syscall::NB_SEND => fast_send,
+        syscall::RECV => fast_receive,
+        syscall::NB_RECV => fast_try_receive,
+        syscall::YIELD => fast_yield,
+        extension::SIGNAL_RECV => fast_signal_recv,
+        _ => return None,
+    };
+    path(k, current, cptr, info)
+}
+
+/// The [`FastPath`] of Call.
+#[inline(always)] // this and the following: the trap handler has one copy each, in a function that saves few registers
+pub fn fast_call(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
+    if k.config.fastpath { fastpath::call(k, Size::of(info)?, current, cptr, info) } else { None }
+}
+
+/// The [`FastPath`] of ReplyRecv.
+#[inline(always)]
+pub fn fast_reply_recv(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
+    if k.config.fastpath { fastpath::reply_recv(k, Size::of(info)?, current, cptr, info) } else { None }
+}
+
+/// The [`FastPath`] of Send and NBSend.
+#[inline(always)]
+pub fn fast_send(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
+    if k.config.fastpath { fastpath::send(k, current, cptr, info) } else { None }
+}
+
+/// The [`FastPath`] of Recv.
+#[inline(always)]
+pub fn fast_receive(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
+    if k.config.fastpath { fastpath::receive(k, current, cptr, true) } else { None }
+}
+
+/// The [`FastPath`] of NBRecv.
+#[inline(always)]
+pub fn fast_try_receive(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
+    if k.config.fastpath { fastpath::receive(k, current, cptr, false) } else { None }
+}
+
+/// The [`FastPath`] of SignalRecv.
+#[inline(always)]
+pub fn fast_signal_recv(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
+    if k.config.fastpath { handoff::signal_recv(k, current, cptr) } else { None }
+}
+
+/// The [`FastPath`] of Yield.
+#[inline(always)]
+pub fn fast_yield(k: &mut Kernel, current: Ref<Tcb>, _cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
+    if k.config.fastpath { fastpath::yield_now(k, current) } else { None }
 }
 
 /// The whole of a system call without the fast path.

@@ -68,6 +68,8 @@ pub trait Arch {
 
     /// Cores that the kernel runs on.
     fn cores(&self) -> usize;
+    /// The core that executes this.
+    fn core(&self) -> usize;
     /// Sends a software interrupt to the cores of `mask` (bit = core).
     fn interrupt_cores(&mut self, mask: usize);
     /// Stops another core that runs a thread in U-mode or waits for the lock. On return its thread's registers are in its context,

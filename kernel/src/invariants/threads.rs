@@ -10,7 +10,7 @@ use crate::object::cap::Kind;
 use crate::object::endpoint::{self, Endpoint, Queue};
 use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
-use crate::state::{Action, Kernel};
+use crate::state::{Action, Kernel, ready_bit};
 
 /// Checks cores, queues and threads; objects that nobody waits for only where their capabilities have been found.
 pub fn check(k: &Kernel, survey: &mut Survey, depth: Depth) {
@@ -56,7 +56,7 @@ fn check_waits_for(k: &Kernel, survey: &mut Survey, thread: Ref<Tcb>) {
 
 fn check_core(k: &Kernel, survey: &mut Survey, core: usize, depth: Depth) {
     let state = &k.cores[core];
-    if core == k.core {
+    if core == k.core() {
         assert_eq!(state.action, Action::Resume, "a decision is left over");
     }
     let current = state.current.expect("set by start");
@@ -76,11 +76,11 @@ fn check_core(k: &Kernel, survey: &mut Survey, core: usize, depth: Depth) {
         assert_eq!(state.ready_summary >> word & 1 != 0, state.ready_words[word] != 0, "ready summary");
     }
     for priority in 0..NUM_PRIORITIES {
-        if depth == Depth::Threads && state.ready_words[priority / 64] == 0 {
+        if depth == Depth::Threads && state.ready_words[ready_bit(priority as u8).0] == 0 {
             continue;
         }
         let head = k.queues[core][priority].head;
-        let bit = state.ready_words[priority / 64] >> (priority % 64) & 1 != 0;
+        let bit = state.is_ready(priority as u8);
         assert_eq!(bit, head.is_some(), "bit of priority {priority}");
         if bit {
             check_ready_queue(k, survey, core, priority);

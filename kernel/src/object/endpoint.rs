@@ -1,5 +1,7 @@
 //! Endpoints: a queue of threads that all wait to send, or all wait to receive. Strictly first in, first out.
 
+use core::hint::cold_path;
+
 use abi::object::bits;
 
 use super::tcb::{Tcb, ThreadState};
@@ -101,6 +103,7 @@ impl Kernel {
         tcb.queue_prev = tail;
         tcb.queue_next = None;
         if let Some(tail) = tail {
+            cold_path();
             self.get_mut(tail).queue_next = Some(thread);
         }
     }
@@ -138,6 +141,7 @@ impl Kernel {
         tcb.blocked_on = 0;
         match next {
             Some(next) => {
+                cold_path();
                 self.get_mut(next).queue_prev = None;
                 self.get_mut(object).queue().set_head(Some(next));
             }

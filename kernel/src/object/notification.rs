@@ -61,6 +61,11 @@ impl Notification {
     pub const fn queue(&self) -> &Queue {
         &self.queue
     }
+    /// Who would be woken.
+    #[inline(always)]
+    pub fn first_waiter(&self) -> Option<Ref<Tcb>> {
+        if self.state() == WAITING { self.queue.head() } else { None }
+    }
     /// The bound thread.
     #[inline(always)]
     pub const fn bound_thread(&self) -> Option<Ref<Tcb>> {
@@ -88,27 +93,35 @@ impl Notification {
 
 /// Signals (seL4 `sendSignal`): Send on a notification capability, or an interrupt.
 pub fn signal(k: &mut Kernel, notification: Ref<Notification>, badge: u64) {
-    let object = *k.get(notification);
-    match object.state() {
-        WAITING => {
-            if let Some(waiter) = k.queue_pop(notification) {
-                wake(k, waiter, badge);
-            }
-        }
-        ACTIVE => {
-            k.get_mut(notification).word |= badge;
-            post(k, object.receiver(), badge);
-        }
-        _ => {
-            let receiving = |&thread: &Ref<Tcb>| k.get(thread).state == ThreadState::BlockedOnReceive;
-            if let Some(thread) = object.bound_thread().filter(receiving) {
-                thread::cancel_ipc(k, thread);
-                wake(k, thread, badge);
-            } else {
-                set_active(k, notification, badge);
-                post(k, object.receiver(), badge);
-            }
-        }
+    if let Some(waiter) = k.get(notification).first_waiter() {
+        k.queue_pop(notification);
+        wake(k, waiter, badge);
+    } else if let Some(thread) = k.get(notification).bound_thread().filter(|_| bound_receives(k, notification)) {
+        thread::cancel_ipc(k, thread);
+        wake(k, thread, badge);
+    } else {
+        set_signal(k, notification, badge);
+    }
+}
+
+/// Whether a signal would wake the bound thread out of a receive on an endpoint.
+#[inline(always)]
+pub fn bound_receives(k: &Kernel, notification: Ref<Notification>) -> bool {
+    let object = k.get(notification);
+    let receiving = |thread: Ref<Tcb>| k.get(thread).state == ThreadState::BlockedOnReceive;
+    object.state() != ACTIVE && object.bound_thread().is_some_and(receiving)
+}
+
+/// Leaves a signal that nobody waits for.
+#[inline(always)]
+pub fn set_signal(k: &mut Kernel, notification: Ref<Notification>, badge: u64) {
+    let object = k.get_mut(notification);
+    let active = object.state() == ACTIVE;
+    object.word = badge | if active { object.word } else { 0 };
+    object.queue.set_state(ACTIVE);
+    let receiver = object.receiver();
+    if receiver != 0 {
+        k.arch.post_receiver(receiver, badge);
     }
 }
 
@@ -118,20 +131,9 @@ fn wake(k: &mut Kernel, thread: Ref<Tcb>, badge: u64) {
     sched::possible_switch_to(k, thread);
 }
 
-fn set_active(k: &mut Kernel, notification: Ref<Notification>, word: u64) {
-    let object = k.get_mut(notification);
-    object.word = word;
-    object.queue.set_state(ACTIVE);
-}
-
-fn post(k: &mut Kernel, receiver: u16, bits: u64) {
-    if receiver != 0 {
-        k.arch.post_receiver(receiver, bits);
-    }
-}
-
 /// The signalled bits, if there are any; the notification is idle then.
-fn take(k: &mut Kernel, notification: Ref<Notification>) -> Option<u64> {
+#[inline(always)]
+pub fn take(k: &mut Kernel, notification: Ref<Notification>) -> Option<u64> {
     let object = k.get_mut(notification);
     let signalled = (object.state() == ACTIVE).then_some(object.word);
     let receiver = object.receiver();

@@ -79,8 +79,6 @@ pub struct Tcb {
     pub lookup_failure: [u64; 4],
     /// CPtr of the fault handler in its own CSpace.
     pub fault_handler: u64,
-    /// User address of the IPC buffer.
-    pub buffer_address: u64,
     /// User-interrupt registers while it does not run.
     pub user_interrupt: UserInterruptState,
     /// Next in the list of all threads.
@@ -90,7 +88,7 @@ pub struct Tcb {
     /// Debug name, padded with zero bytes.
     pub name: [u8; NAME_BYTES],
     /// Up to the line where the context starts.
-    pub padding: [u64; 10],
+    pub padding: [u64; 11],
 
     /// Registers.
     pub context: Context,
@@ -137,6 +135,8 @@ pub struct Tcb {
     pub bound_notification: Option<Ref<Notification>>,
     /// The fault that it waits with.
     pub fault: Fault,
+    /// User address of the IPC buffer.
+    pub buffer_address: u64,
     /// Capabilities.
     pub slots: [Cte; SLOT_COUNT],
     /// Floating-point registers while its core's unit is off.

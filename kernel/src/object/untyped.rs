@@ -193,7 +193,7 @@ fn create(k: &mut Kernel, kind: Type, address: Kva, device: bool) -> Cap {
         Type::Tcb => {
             // SAFETY: above.
             let tcb: Ref<Tcb> = unsafe { Ref::assume(address) };
-            let (slice, core, domain) = (k.config.time_slice, k.core as u8, k.get(k.current()).domain);
+            let (slice, core, domain) = (k.config.time_slice, k.core() as u8, k.get(k.current()).domain);
             let object = k.get_mut(tcb);
             object.time_slice = slice;
             object.core = core;

@@ -22,7 +22,7 @@ use crate::arch::{Arch, Interrupt};
 use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::state::Next;
-use crate::{sched, thread};
+use crate::{sched, special, thread};
 
 /// A thread of the random world.
 #[derive(Clone, Debug)]
@@ -63,13 +63,14 @@ fn characters() -> impl Strategy<Value = Vec<Character>> {
 }
 
 /// Capabilities that steps choose from: see `build`.
-const CAPS: usize = 12;
+const CAPS: usize = 13;
 /// The notifications among them; the first is bound to thread 0.
 const NOTIFICATIONS: [usize; 4] = [6, 9, 10, 11];
 
 fn step() -> impl Strategy<Value = Step> {
+    let length = prop_oneof![6 => 0usize..6, 1 => select(vec![10usize, 119, 120])];
     let info = prop_oneof![
-        8 => (0u64..1 << 20, 0usize..6).prop_map(|(label, length)| MessageInfo::new(label, 0, 0, length).0),
+        8 => (0u64..1 << 20, length).prop_map(|(label, length)| MessageInfo::new(label, 0, 0, length).0),
         1 => any::<u64>(),
     ];
     let likely = (select(vec![CALL, REPLY_RECV, RECV]), 0usize..3);
@@ -116,6 +117,7 @@ fn build(characters: &[Character], doorbell: bool, fastpath: bool) -> Pair {
         slot::VSPACE,
         1 << 40,
         w.make(ty::NOTIFICATION, 0),
+        0,
         0,
         0,
     ];
@@ -168,7 +170,7 @@ impl Pair {
                 context.x[A7] = number as u64;
                 context.x[PC] = context.next_pc;
                 if self.w.k.config.fastpath {
-                    self.count_fast(number);
+                    self.count_fast();
                 } else {
                     self.w.trap_as_is();
                 }
@@ -207,15 +209,15 @@ impl Pair {
     }
 
     /// As `trap_as_is`, and counts how often the fast path was taken.
-    fn count_fast(&mut self, number: isize) {
+    fn count_fast(&mut self) {
         let k = &mut self.w.k;
         let current = k.current();
         k.get_mut(current).context.next_pc += 4;
-        let x = &k.get(current).context.x;
-        let (cptr, info) = (x[A0], x[A1]);
-        let fast = fast_syscall(k, current, number, cptr, info);
-        match fast {
-            Some(_) => self.taken += 1,
+        match fast_syscall(k) {
+            Some(thread) => {
+                self.taken += 1;
+                special::switch(k, Some(thread));
+            }
             None => {
                 let _ = crate::api::syscall::slow_syscall(k);
             }
@@ -226,7 +228,7 @@ impl Pair {
     fn state(&self) -> String {
         let k = &self.w.k;
         let faults = self.threads.iter().map(|thread| format!("{:?}", k.get(thread.tcb).fault)).collect::<String>();
-        format!("{:?} {:?} {:?} {} {faults} {:?}", k.this(), k.queues[0], k.arch.space, k.reschedule, k.arch.posted)
+        format!("{:?} {:?} {:?} {faults} {:?}", k.this(), k.queues[0], k.arch.space, k.arch.posted)
     }
 
     /// All memory that is in use. Faults are blank: the padding of an enumeration is not part of its value.
@@ -298,18 +300,28 @@ fn the_fast_path_is_taken() {
         let characters = vec![Character { priority: 20, has_buffer: true, has_space: true }; 2];
         let mut pair = build(&characters, doorbell, true);
         let info = MessageInfo::new(1, 0, 0, 2).0;
-        let receive = Step::Syscall { number: RECV, cap: 0, other: 0, info: 0 };
-        let call = Step::Syscall { number: CALL, cap: 1, other: 0, info };
+        let long = MessageInfo::new(1, 0, 0, 10).0;
         let reply = Step::Syscall { number: REPLY_RECV, cap: 0, other: 0, info };
-        // The thread that was resumed last runs first. Let the one with the bound notification serve.
+        // The thread that was resumed last runs first. Let the one with the bound notification, which has not run yet, serve.
         pair.step(&Step::Syscall { number: YIELD, cap: 0, other: 0, info: 0 });
-        [receive, call.clone(), reply.clone(), call].iter().for_each(|step| pair.step(step));
-        assert_eq!(pair.taken, 3);
+        let plain = [
+            (RECV, 0, 0),
+            (CALL, 1, info),
+            (REPLY_RECV, 0, info),
+            (CALL, 1, long),
+            (REPLY_RECV, 0, long),
+            (NB_SEND, 12, 0),
+            (CALL, 1, info),
+        ];
+        for (taken, (number, cap, info)) in plain.into_iter().enumerate() {
+            pair.step(&Step::Syscall { number, cap, other: 0, info });
+            assert_eq!(pair.taken, taken + 1, "system call {number}");
+        }
         assert_eq!(pair.w.running(), Some(pair.threads[0].tcb));
         // The bit comes first: the caller gets its reply, and the server goes on.
         pair.step(&Step::Post(4));
         pair.step(&reply);
-        assert_eq!(pair.taken, if doorbell { 3 } else { 4 });
+        assert_eq!(pair.taken, plain.len() + usize::from(!doorbell));
         assert_eq!(pair.w.state(pair.threads[1]), ThreadState::Running);
         let server = if doorbell { ThreadState::Running } else { ThreadState::BlockedOnReceive };
         assert_eq!(pair.w.state(pair.threads[0]), server);
@@ -329,4 +341,24 @@ fn the_fast_path_of_signal_recv_is_taken() {
         assert_eq!(pair.taken, 3);
         assert_eq!(pair.w.state(pair.threads[0]), ThreadState::BlockedOnNotification);
     }
+}
+
+#[test]
+fn signals_and_waits_are_plain() {
+    let characters = [10, 20].map(|priority| Character { priority, has_buffer: true, has_space: true });
+    let mut pair = build(&characters, false, true);
+    let (worse, better) = (pair.threads[0], pair.threads[1]);
+    let mut run = |number, cap, taken: usize| {
+        pair.step(&Step::Syscall { number, cap, other: 0, info: 0 });
+        assert_eq!(pair.taken, taken, "system call {number}");
+    };
+    // The notification is bound to the worse one; a signal without waiter stays.
+    run(SEND, 6, 1);
+    // Who is better waits for a message, and the worse one, which has not run yet, takes the signal.
+    run(RECV, 5, 1);
+    run(NB_RECV, 6, 2);
+    run(NB_RECV, 6, 3);
+    run(YIELD, 0, 4);
+    assert_eq!(pair.w.running(), Some(worse.tcb));
+    assert_eq!(pair.w.state(better), ThreadState::BlockedOnReceive);
 }

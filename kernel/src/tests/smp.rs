@@ -12,11 +12,11 @@ use crate::object::tcb::ThreadState::*;
 
 /// Executes the kernel on `core` because of a software interrupt.
 fn software_interrupt(w: &mut World, core: usize) {
-    let before = w.k.core;
-    w.k.enter(core);
+    let before = w.k.core();
+    w.k.arch.core = core;
     w.k.arch.pending.push_back(Interrupt::Software);
     let _ = handle_interrupt(&mut w.k);
-    w.k.enter(before);
+    w.k.arch.core = before;
 }
 
 fn runs_on(w: &World, core: usize, thread: Thread) -> bool {
@@ -58,9 +58,9 @@ fn messages_and_signals_cross_cores() {
     let mut w = with_cores(2);
     let endpoint = w.make(ty::ENDPOINT, 0);
     let server = remote(&mut w, 100);
-    w.k.enter(1);
+    w.k.arch.core = 1;
     w.syscall(RECV, endpoint, 0, &[], &[]);
-    w.k.enter(0);
+    w.k.arch.core = 0;
     w.effects();
     w.syscall(CALL, endpoint, 3, &[1], &[]);
     assert_eq!(w.state(w.root), BlockedOnReply);
@@ -69,10 +69,10 @@ fn messages_and_signals_cross_cores() {
     software_interrupt(&mut w, 1);
     assert!(runs_on(&w, 1, server));
     assert_eq!(w.message(server).words, [1]);
-    w.k.enter(1);
+    w.k.arch.core = 1;
     w.syscall(abi::syscall::REPLY, 0, 4, &[2], &[]);
     assert!(runs_on(&w, 1, server));
-    w.k.enter(0);
+    w.k.arch.core = 0;
     software_interrupt(&mut w, 0);
     assert!(w.runs(w.root));
     assert_eq!(w.message(w.root).words, [2]);
@@ -107,17 +107,17 @@ fn a_thread_that_does_not_run_needs_no_stop() {
     let mut w = with_cores(2);
     let ntfn = w.make(ty::NOTIFICATION, 0);
     let thread = remote(&mut w, 100);
-    w.k.enter(1);
+    w.k.arch.core = 1;
     w.syscall(RECV, ntfn, 0, &[], &[]);
-    w.k.enter(0);
+    w.k.arch.core = 0;
     w.effects();
     w.ok(thread.slot, TCBSuspend, &[], &[]);
     assert_eq!(w.effects(), []);
     w.resume(thread);
     software_interrupt(&mut w, 1);
-    w.k.enter(1);
+    w.k.arch.core = 1;
     w.trap(RECV);
-    w.k.enter(0);
+    w.k.arch.core = 0;
     w.syscall(SEND, ntfn, 0, &[], &[]);
     assert_eq!(w.state(thread), Running);
     assert!(w.k.get(thread.tcb).queued);

@@ -45,6 +45,8 @@ pub struct Host {
     layout: Layout,
     /// Cores.
     pub cores: usize,
+    /// The core that executes the kernel now.
+    pub core: usize,
     /// Address space of the core that executes: root and ASID; `None` is the kernel's.
     pub space: Option<(Paddr, u16)>,
     /// Interrupts that are pending, most urgent first.
@@ -73,6 +75,7 @@ impl Host {
             memory,
             layout,
             cores: 1,
+            core: 0,
             space: None,
             pending: VecDeque::new(),
             receivers: 0,
@@ -124,6 +127,9 @@ impl Arch for Host {
 
     fn cores(&self) -> usize {
         self.cores
+    }
+    fn core(&self) -> usize {
+        self.core
     }
     fn interrupt_cores(&mut self, mask: usize) {
         self.record(Effect::InterruptCores(mask));

@@ -139,9 +139,9 @@ secondary_start:                        # a0 = hart (not used), a1 = kernel stac
 
 # --- Traps -----------------------------------------------------------------------------------------------------------
 .section .text, "ax"
-# Saves the registers of the thread, takes this core's stack and calls \system_call for an ecall, which gives the context to run.
-# For any other trap it jumps to 1: with the context in x9 and scause in t1.
-.macro enter_kernel system_call
+# Saves the registers of the thread and takes this core's stack: a2 = its context. For any other trap than an ecall it jumps to 1:
+# with scause in t1.
+.macro enter_kernel
     csrrw sp, sscratch, sp
     beqz sp, kernel_trap
     sd x1, 1*8(sp)
@@ -179,25 +179,31 @@ secondary_start:                        # a0 = hart (not used), a1 = kernel stac
     sd x31, 31*8(sp)
     sd x1, 2*8(sp)
     sd x5, 0(sp)                        # pc of the trap
-    mv x9, sp
-    ld sp, {kernel_stack}(x9)
+    mv a2, sp
+    ld sp, {kernel_stack}(a2)
     ld tp, (sp)
     li fp, 0
     li t2, 8                            # scause of an ecall from U
     bne t1, t2, 1f
     addi t0, t0, 4                      # behind the ecall
-    sd t0, {next_pc}(x9)
-    mv a2, a1                           # message info
-    mv a1, a0                           # capability address
-    mv a0, x9
-    mv a3, a7                           # number of the system call
-    call \system_call                  # gives the context to run
+    sd t0, {next_pc}(a2)
 .endm
 
+# The functions behind take a0 and a1 of the thread, a2 = its context, a3 = number of the system call; and give the context to run.
 .align 6
 .globl trap_entry
 trap_entry:
-    enter_kernel {system_call}
+    enter_kernel
+    addi t0, a7, 1                      # Call is -1, ReplyRecv -2
+    beqz t0, 2f
+    addi t0, a7, 2
+    beqz t0, 3f
+    mv a3, a7
+    call {system_call}
+    j resume
+2:  call {call}
+    j resume
+3:  call {reply_recv}
 
 .globl resume
 resume:                                 # a0 = context; sp = top of this core's stack
@@ -206,40 +212,39 @@ resume:                                 # a0 = context; sp = top of this core's 
     csrw sepc, t0
     sc.d zero, zero, (a0)               # drops a reservation of the thread that ran before; never stores: there is none here
     csrw sscratch, a0
-    mv sp, a0
-    ld x1, 1*8(sp)
-    ld x3, 3*8(sp)
-    ld x4, 4*8(sp)
-    ld x5, 5*8(sp)
-    ld x6, 6*8(sp)
-    ld x7, 7*8(sp)
-    ld x8, 8*8(sp)
-    ld x9, 9*8(sp)
-    ld x10, 10*8(sp)
-    ld x11, 11*8(sp)
-    ld x12, 12*8(sp)
-    ld x13, 13*8(sp)
-    ld x14, 14*8(sp)
-    ld x15, 15*8(sp)
-    ld x16, 16*8(sp)
-    ld x17, 17*8(sp)
-    ld x18, 18*8(sp)
-    ld x19, 19*8(sp)
-    ld x20, 20*8(sp)
-    ld x21, 21*8(sp)
-    ld x22, 22*8(sp)
-    ld x23, 23*8(sp)
-    ld x24, 24*8(sp)
-    ld x25, 25*8(sp)
-    ld x26, 26*8(sp)
-    ld x27, 27*8(sp)
-    ld x28, 28*8(sp)
-    ld x29, 29*8(sp)
-    ld x30, 30*8(sp)
-    ld x31, 31*8(sp)
-    ld sp, 2*8(sp)
+    ld x1, 1*8(a0)
+    ld x2, 2*8(a0)
+    ld x3, 3*8(a0)
+    ld x4, 4*8(a0)
+    ld x5, 5*8(a0)
+    ld x6, 6*8(a0)
+    ld x7, 7*8(a0)
+    ld x8, 8*8(a0)
+    ld x9, 9*8(a0)
+    ld x11, 11*8(a0)
+    ld x12, 12*8(a0)
+    ld x13, 13*8(a0)
+    ld x14, 14*8(a0)
+    ld x15, 15*8(a0)
+    ld x16, 16*8(a0)
+    ld x17, 17*8(a0)
+    ld x18, 18*8(a0)
+    ld x19, 19*8(a0)
+    ld x20, 20*8(a0)
+    ld x21, 21*8(a0)
+    ld x22, 22*8(a0)
+    ld x23, 23*8(a0)
+    ld x24, 24*8(a0)
+    ld x25, 25*8(a0)
+    ld x26, 26*8(a0)
+    ld x27, 27*8(a0)
+    ld x28, 28*8(a0)
+    ld x29, 29*8(a0)
+    ld x30, 30*8(a0)
+    ld x31, 31*8(a0)
+    ld x10, 10*8(a0)
     sret
-1:  mv a0, x9
+1:  mv a0, a2
     mv a1, t1
     call {trap}                         # a0 = context, a1 = scause; gives the context to run
     j resume
@@ -266,9 +271,11 @@ enter_user:                             # a0 = context, a1 = stack
 .align 6
 .globl trap_entry_emulating
 trap_entry_emulating:
-    enter_kernel {system_call_emulating}
+    enter_kernel
+    mv a3, a7
+    call {system_call_emulating}
     j resume
-1:  mv a0, x9
+1:  mv a0, a2
     mv a1, t1
     call {trap_emulating}
     j resume

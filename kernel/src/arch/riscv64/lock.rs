@@ -4,46 +4,55 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Two counters on lines of their own: the one that all waiters read is written once per release.
+/// A fair spin lock. Both counters on one line, of their own: a hart that takes a free lock, or gives one back that nobody waits for,
+/// fetches one line, and the hold of a lock is long against the few reads of a waiter.
 #[repr(align(64))]
-struct Line(AtomicU32);
-
-/// A fair spin lock.
 pub struct TicketLock {
-    next: Line,
-    serving: Line,
+    next: AtomicU32,
+    serving: AtomicU32,
 }
+
+/// A place in the line.
+#[must_use]
+pub struct Ticket(u32);
 
 impl TicketLock {
     /// Free.
     pub const fn new() -> Self {
-        Self { next: Line(AtomicU32::new(0)), serving: Line(AtomicU32::new(0)) }
+        Self { next: AtomicU32::new(0), serving: AtomicU32::new(0) }
     }
 
-    /// Waits for its turn; `serve` runs in every round, for what a waiting core owes to the holder.
-    #[inline(always)] // free: one atomic addition and one comparison
-    pub fn acquire(&self, serve: impl FnMut()) {
-        let ticket = self.next.0.fetch_add(1, Ordering::Relaxed);
+    /// Takes the lock if it is free, else a place in the line, to [`wait`](Self::wait) for.
+    #[inline(always)] // one atomic addition and one comparison
+    pub fn line_up(&self) -> Result<(), Ticket> {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         // Acquire: partner is the release store in `release`; the owner before us has finished with the kernel state.
-        if self.serving.0.load(Ordering::Acquire) != ticket {
-            self.wait(ticket, serve);
-        }
+        if self.serving.load(Ordering::Acquire) == ticket { Ok(()) } else { Err(Ticket(ticket)) }
     }
 
+    /// Waits for the turn of `ticket`; `serve` runs in every round, for what a waiting core owes to the holder.
     #[cold]
     #[inline(never)]
-    fn wait(&self, ticket: u32, mut serve: impl FnMut()) {
-        // Acquire: as in `acquire`.
-        while self.serving.0.load(Ordering::Acquire) != ticket {
+    pub fn wait(&self, ticket: Ticket, mut serve: impl FnMut()) {
+        // Acquire: as in `line_up`.
+        while self.serving.load(Ordering::Acquire) != ticket.0 {
             serve();
             core::hint::spin_loop();
         }
     }
 
+    /// Waits for its turn; `serve` as in `wait`.
+    #[inline(always)]
+    pub fn acquire(&self, serve: impl FnMut()) {
+        if let Err(ticket) = self.line_up() {
+            self.wait(ticket, serve);
+        }
+    }
+
     /// Lets the next one in. Only the holder may call it.
     pub fn release(&self) {
-        let ticket = self.serving.0.load(Ordering::Relaxed);
-        self.serving.0.store(ticket.wrapping_add(1), Ordering::Release);
+        let ticket = self.serving.load(Ordering::Relaxed);
+        self.serving.store(ticket.wrapping_add(1), Ordering::Release);
     }
 }
 

@@ -61,6 +61,7 @@ pub fn init_core() {
 pub fn switch(root: u64, asid: u16) {
     let view = own();
     if view.space.load(Ordering::Relaxed) == space(root, asid) {
+        core::hint::cold_path();
         return;
     }
     catch_up_with_code();
@@ -118,7 +119,9 @@ pub fn code_changed() {
 pub fn catch_up_with_code() {
     let stale = &own().stale_code;
     // Acquire: partner is `code_changed`. A mark that is set behind the exchange stays for the next time.
-    if stale.load(Ordering::Relaxed) && stale.swap(false, Ordering::Acquire) {
+    if stale.load(Ordering::Relaxed) {
+        core::hint::cold_path();
+        stale.swap(false, Ordering::Acquire);
         // SAFETY: a fence.
         unsafe { asm!("fence.i", options(nostack)) }
     }

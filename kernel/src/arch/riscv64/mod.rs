@@ -56,10 +56,10 @@ pub const DEVICES: usize = 0xFFFF_FFFF_C000_0000;
 
 /// The core that executes this: 0 is the one that booted.
 #[cfg(target_arch = "riscv64")]
-#[inline]
+#[inline(always)]
 pub fn core_number() -> usize {
     let core: usize;
     // SAFETY: entry.S keeps the core number in tp for as long as the kernel runs; compiled code does not use tp.
-    unsafe { core::arch::asm!("mv {}, tp", out(reg) core, options(nomem, nostack, preserves_flags)) }
+    unsafe { core::arch::asm!("mv {}, tp", out(reg) core, options(pure, nomem, nostack, preserves_flags)) }
     core
 }

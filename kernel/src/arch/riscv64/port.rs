@@ -39,6 +39,11 @@ impl Arch for Riscv64 {
         smp::cores()
     }
 
+    #[inline(always)]
+    fn core(&self) -> usize {
+        super::core_number()
+    }
+
     fn interrupt_cores(&mut self, mask: usize) {
         smp::interrupt(mask);
     }

@@ -2,14 +2,14 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::lock::TicketLock;
+use super::lock::{Ticket, TicketLock};
 use super::once::Once;
 use super::{csr, sbi, stall};
 use crate::boot::machine::Harts;
 
 static HARTS: Once<Harts> = Once::new();
-/// Number of cores, apart from `HARTS` because it is read on every kernel entry.
-static CORES: AtomicUsize = AtomicUsize::new(1);
+/// Number of cores beside the first, apart from `HARTS` because it is read on every kernel entry.
+static OTHERS: AtomicUsize = AtomicUsize::new(0);
 /// Cores that have come up.
 static ARRIVED: AtomicUsize = AtomicUsize::new(0);
 /// Core 0 has finished booting: the others may take the lock.
@@ -20,7 +20,13 @@ static KERNEL_LOCK: TicketLock = TicketLock::new();
 /// Cores that the kernel runs on.
 #[inline]
 pub fn cores() -> usize {
-    CORES.load(Ordering::Relaxed)
+    OTHERS.load(Ordering::Relaxed) + 1
+}
+
+/// Whether there is more than one core.
+#[inline(always)]
+pub fn several() -> bool {
+    OTHERS.load(Ordering::Relaxed) != 0
 }
 
 /// The hart id of a core.
@@ -31,15 +37,27 @@ pub fn hart(core: usize) -> u16 {
 /// Takes the kernel lock; with one core there is nothing to take.
 #[inline]
 pub fn lock() {
-    if cores() > 1 {
+    if several() {
         KERNEL_LOCK.acquire(stall::obey);
     }
 }
 
+/// Takes the kernel lock, with several cores, if it is free; else a place in the line, which [`wait_for_lock`] must follow.
+#[inline(always)]
+pub fn line_up() -> Result<(), Ticket> {
+    KERNEL_LOCK.line_up()
+}
+
+/// Takes the kernel lock when the turn of `ticket` comes.
+pub fn wait_for_lock(ticket: Ticket) {
+    KERNEL_LOCK.wait(ticket, stall::obey);
+}
+
 /// Gives the kernel lock back.
-#[inline]
+#[inline(always)]
 pub fn unlock() {
-    if cores() > 1 {
+    if several() {
+        core::hint::cold_path();
         KERNEL_LOCK.release();
     }
 }
@@ -63,7 +81,7 @@ pub fn acknowledge() {
 
 /// Tells who the cores are; core 0, before anything here is used.
 pub fn init(harts: Harts) {
-    CORES.store(harts.ids().len(), Ordering::Relaxed);
+    OTHERS.store(harts.ids().len() - 1, Ordering::Relaxed);
     HARTS.set(harts);
 }
 

@@ -72,6 +72,8 @@ global_asm!(
     stack_bytes = const STACK_BYTES,
     kernel_stack = const offset::KERNEL_STACK,
     next_pc = const offset::NEXT_PC,
+    call = sym trap::call,
+    reply_recv = sym trap::reply_recv,
     system_call = sym trap::system_call,
     trap = sym trap::trap,
     system_call_emulating = sym trap::system_call_emulating,

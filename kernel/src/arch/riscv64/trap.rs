@@ -4,24 +4,39 @@
 //! enabled in `sie` all the same; so a trap out of S-mode is always a bug (panic.rs), and idling needs no thread of its own.
 
 use core::cell::UnsafeCell;
+use core::hint::cold_path;
+
+use abi::extension::SIGNAL_RECV;
+use abi::syscall as number;
 
 use super::context::Context;
+use super::lock::Ticket;
 use super::port::Riscv64;
 use super::uintc::virtual_hart;
-use super::{core_number, csr, irq, mmu, smp};
-use crate::api::syscall;
+use super::{csr, irq, mmu, smp};
+use crate::api::syscall::{self, FastPath};
 use crate::arch::register;
+use crate::fastpath::Size;
+use crate::mem::Ref;
+use crate::object::tcb::Tcb;
 use crate::sched;
+use crate::special;
 use crate::state::{Kernel, Next};
 
 const INTERRUPT: usize = 1 << (usize::BITS - 1);
 /// `scause` of an illegal instruction.
 const ILLEGAL_INSTRUCTION: usize = 2;
 
-struct Shared(UnsafeCell<Kernel>);
+/// The token, at a place in its page where what the fast path reads of it meets neither the page tables of programs nor TCBs in the
+/// cache (`object/tcb.rs`), wherever the linker puts it.
+#[repr(C, align(4096))]
+struct Shared {
+    lead: [u8; 1024],
+    kernel: UnsafeCell<Kernel>,
+}
 // SAFETY: reached through `Held` only, by the holder of the lock.
 unsafe impl Sync for Shared {}
-static KERNEL: Shared = Shared(UnsafeCell::new(Kernel::new(Riscv64::new(None, false))));
+static KERNEL: Shared = Shared { lead: [0; 1024], kernel: UnsafeCell::new(Kernel::new(Riscv64::new(None, false))) };
 
 /// The big lock, held, and with it the token. A value, so that a function can hand it on by a jump and end: what a slow path needs
 /// saved is saved there, and the fast path saves nothing.
@@ -36,14 +51,22 @@ impl Drop for Held {
     }
 }
 
-/// Takes the lock.
-#[inline(always)]
-fn hold() -> Held {
-    smp::lock();
-    // SAFETY: the lock is held until `Held` is dropped; with one core it needs no taking. Nothing that has it comes back here.
-    let kernel = unsafe { &mut *KERNEL.0.get() };
-    kernel.enter(core_number());
-    Held(kernel)
+impl Held {
+    /// # Safety
+    /// This core has just taken the lock, and makes one value of it.
+    #[inline(always)]
+    unsafe fn assume() -> Self {
+        // SAFETY: the lock is held until the value is dropped; with one core it needs no taking. Nothing that has it comes back here.
+        Self(unsafe { &mut *KERNEL.kernel.get() })
+    }
+
+    /// Takes the lock.
+    #[inline(always)]
+    fn new() -> Self {
+        smp::lock();
+        // SAFETY: taken.
+        unsafe { Self::assume() }
+    }
 }
 
 /// The kernel's state, for its last words.
@@ -52,7 +75,7 @@ fn hold() -> Held {
 /// No other core changes it, and the caller does not go back to who may be changing it on this core.
 pub unsafe fn look() -> &'static Kernel {
     // SAFETY: the caller's promise.
-    unsafe { &*KERNEL.0.get() }
+    unsafe { &*KERNEL.kernel.get() }
 }
 
 /// Builds with debug assertions check the kernel's state at every exit.
@@ -93,7 +116,7 @@ mod checks {
 
 /// Runs `work` with the big lock.
 pub fn with_kernel<R>(work: impl FnOnce(&mut Kernel) -> R) -> R {
-    let held = hold();
+    let held = Held::new();
     work(held.0)
 }
 
@@ -101,21 +124,143 @@ pub fn with_kernel<R>(work: impl FnOnce(&mut Kernel) -> R) -> R {
 /// lock: then there is nothing to handle.
 #[inline(always)]
 fn still_runs(kernel: &mut Kernel, context: *mut Context) -> bool {
-    smp::cores() == 1 || kernel.current_context() == Some(context)
+    kernel.current_context() == Some(context)
 }
 
-/// Called by entry.S for an `ecall`, with the context of the thread that executed it and three registers that it holds; gives the
-/// context to resume.
-pub extern "C" fn system_call(context: *mut Context, cptr: u64, info: u64, number: isize) -> *mut Context {
-    let held = hold();
+/// Called by entry.S for Call, with two registers of the thread that executed it and its context; gives the context to resume. So do the other system calls: each is a function of its own, which saves no more registers than it needs.
+pub extern "C" fn call(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    match Size::of(info) {
+        Some(Size::Short) => attempt(context, syscall::fast_call, cptr, info),
+        _ => long_call(cptr, info, context),
+    }
+}
+
+#[inline(never)]
+fn long_call(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt(context, syscall::fast_call, cptr, info)
+}
+
+/// Called by entry.S for ReplyRecv.
+pub extern "C" fn reply_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    match Size::of(info) {
+        Some(Size::Short) => attempt(context, syscall::fast_reply_recv, cptr, info),
+        _ => long_reply_recv(cptr, info, context),
+    }
+}
+
+#[inline(never)]
+fn long_reply_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt(context, syscall::fast_reply_recv, cptr, info)
+}
+
+/// Called by entry.S for every other system call.
+pub extern "C" fn system_call(cptr: u64, info: u64, context: *mut Context, number: isize) -> *mut Context {
+    match number {
+        number::CALL => call(cptr, info, context),
+        number::REPLY_RECV => reply_recv(cptr, info, context),
+        number::SEND | number::NB_SEND => send(cptr, info, context),
+        number::RECV => receive(cptr, info, context),
+        number::NB_RECV => try_receive(cptr, info, context),
+        number::YIELD => yield_now(cptr, info, context),
+        SIGNAL_RECV => signal_recv(cptr, info, context),
+        _ => other(cptr, info, context),
+    }
+}
+
+#[inline(never)]
+fn send(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt(context, syscall::fast_send, cptr, info)
+}
+
+#[inline(never)]
+fn receive(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt(context, syscall::fast_receive, cptr, info)
+}
+
+#[inline(never)]
+fn try_receive(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt(context, syscall::fast_try_receive, cptr, info)
+}
+
+#[inline(never)]
+fn yield_now(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt(context, syscall::fast_yield, cptr, info)
+}
+
+#[inline(never)]
+fn signal_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt(context, syscall::fast_signal_recv, cptr, info)
+}
+
+#[inline(never)]
+fn other(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt(context, |_, _, _, _| None, cptr, info)
+}
+
+/// Takes the lock for a trap out of `context`. Error: the trap is dealt with, and this runs next.
+#[inline(always)]
+fn enter(context: *mut Context) -> Result<Held, *mut Context> {
+    if smp::several() {
+        // Apart, so that one core passes it without a jump.
+        cold_path();
+        if let Err(ticket) = smp::line_up() {
+            return Err(wait(context, ticket));
+        }
+        // SAFETY: taken.
+        let held = unsafe { Held::assume() };
+        return if still_runs(held.0, context) { Ok(held) } else { Err(leave(held)) };
+    }
+    // SAFETY: with one core there is nothing to take.
+    Ok(unsafe { Held::assume() })
+}
+
+/// The fast path of one system call. Whatever does not lead through it ends in a jump.
+#[inline(always)]
+fn attempt(context: *mut Context, path: FastPath, cptr: u64, info: u64) -> *mut Context {
+    let held = match enter(context) {
+        Ok(held) => held,
+        Err(next) => return next,
+    };
+    let current = held.0.current();
+    match path(held.0, current, cptr, info) {
+        Some(thread) => switched(held, thread),
+        None => {
+            cold_path();
+            slow_system_call(held)
+        }
+    }
+}
+
+/// A system call for which the lock was not free: there is time to look which it was.
+#[cold]
+#[inline(never)]
+fn wait(context: *mut Context, ticket: Ticket) -> *mut Context {
+    smp::wait_for_lock(ticket);
+    // SAFETY: taken.
+    let held = unsafe { Held::assume() };
     if !still_runs(held.0, context) {
         return leave(held);
     }
-    let current = held.0.current();
-    match syscall::fast_syscall(held.0, current, number, cptr, info) {
-        Some(thread) => &raw mut held.0.get_mut(thread).context,
+    match syscall::fast_syscall(held.0) {
+        Some(thread) => switched(held, thread),
         None => slow_system_call(held),
     }
+}
+
+/// The end of the fast path: special registers, and out.
+#[inline(always)]
+fn switched(held: Held, thread: Ref<Tcb>) -> *mut Context {
+    if special::must_switch(held.0, thread) {
+        cold_path();
+        return exchange(held, thread);
+    }
+    &raw mut held.0.get_mut(thread).context
+}
+
+#[inline(never)]
+fn exchange(held: Held, thread: Ref<Tcb>) -> *mut Context {
+    special::switch(held.0, Some(thread));
+    &raw mut held.0.get_mut(thread).context
 }
 
 #[inline(never)]
@@ -133,8 +278,8 @@ fn leave(held: Held) -> *mut Context {
 
 /// Called by entry.S for every other trap: interrupts and faults.
 pub extern "C" fn trap(context: *mut Context, cause: usize) -> *mut Context {
-    let held = hold();
-    if !still_runs(held.0, context) {
+    let held = Held::new();
+    if smp::several() && !still_runs(held.0, context) {
         return leave(held);
     }
     let kernel = &mut *held.0;
@@ -149,8 +294,8 @@ pub extern "C" fn trap(context: *mut Context, cause: usize) -> *mut Context {
 }
 
 /// As [`system_call`], where user interrupts are emulated.
-pub extern "C" fn system_call_emulating(context: *mut Context, cptr: u64, info: u64, number: isize) -> *mut Context {
-    let next = system_call(context, cptr, info, number);
+pub extern "C" fn system_call_emulating(cptr: u64, info: u64, context: *mut Context, number: isize) -> *mut Context {
+    let next = system_call(cptr, info, context, number);
     // SAFETY: entry.S enters the thread of this context at once.
     unsafe { virtual_hart::take_interrupt(next) }
 }
@@ -165,7 +310,7 @@ pub extern "C" fn trap_emulating(context: *mut Context, cause: usize) -> *mut Co
 
 fn emulate(kernel: &mut Kernel, context: *mut Context) -> bool {
     let current = kernel.current();
-    still_runs(kernel, context) && virtual_hart::execute(kernel.get_mut(current))
+    (!smp::several() || still_runs(kernel, context)) && virtual_hart::execute(kernel.get_mut(current))
 }
 
 /// The context of the thread that runs next, once there is one.
@@ -184,7 +329,7 @@ fn idle(mut held: Held) -> *mut Context {
     loop {
         drop(held);
         irq::wait();
-        held = hold();
+        held = Held::new();
         let next = syscall::handle_interrupt(held.0);
         mmu::catch_up_with_code();
         if let Next::Run(thread) = next {
@@ -195,5 +340,5 @@ fn idle(mut held: Held) -> *mut Context {
 
 /// The first decision of a core after boot.
 pub fn first() -> *mut Context {
-    leave(hold())
+    leave(Held::new())
 }
