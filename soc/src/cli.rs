@@ -10,6 +10,8 @@ use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
 use crate::image::MachineDefaults;
 use crate::symbols::Symbols;
 use crate::time::SimTime;
+use crate::trace::Tracer;
+use crate::wire::link::FrameLog;
 use crate::wire::loadgen::Report;
 use crate::wire::nat::Forward;
 use crate::wire::spec::PeerSpec;
@@ -17,7 +19,8 @@ use crate::wire::{NatConfig, NetSpec};
 use crate::{Config, End, Machine, Mode, Outcome, parse_bytes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -180,6 +183,15 @@ struct Run {
     /// Print what each hart did, to standard error
     #[arg(long)]
     stats: bool,
+    /// Write what each hart did to a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    stats_json: Option<PathBuf>,
+    /// Write traps, system calls, user interrupts and frames to a file that Perfetto opens
+    #[arg(long, value_name = "FILE", conflicts_with = "gdb")]
+    trace: Option<PathBuf>,
+    /// Trace these core cycles only
+    #[arg(long, value_name = "FROM..TO", requires = "trace", value_parser = cycles)]
+    trace_cycles: Option<Range<u64>>,
     /// Print the SHA-256 of the final state, to standard error
     #[arg(long)]
     digest: bool,
@@ -230,7 +242,7 @@ impl Run {
             return self.boot(firmware);
         }
         let Some(path) = self.image.as_ref().or(self.bare.as_ref()) else {
-            let machine = self.machine(&MachineDefaults::default())?;
+            let (machine, _) = self.machine(&MachineDefaults::default())?;
             self.dump_device_tree(&machine)?;
             return Ok(0);
         };
@@ -238,10 +250,10 @@ impl Run {
         let in_file = |error: crate::SocError| format!("{shown}: {error}");
         let file = read(path)?;
         let defaults = MachineDefaults::of(&file).map_err(in_file)?;
-        let mut machine = self.machine(&defaults)?;
+        let (mut machine, frames) = self.machine(&defaults)?;
         machine.load_elf(&file).map_err(in_file)?;
         let signature = self.signature_range(&file)?;
-        let code = self.start(&mut machine, &Symbols::of(&file))?;
+        let code = self.start(&mut machine, frames, &Symbols::of(&file))?;
         self.write_signature(&machine, signature)?;
         Ok(code)
     }
@@ -251,15 +263,15 @@ impl Run {
         let firmware_file = read(firmware)?;
         let kernel = self.kernel.as_deref().map(read).transpose()?;
         let initrd = self.initrd.as_deref().map(read).transpose()?;
-        let mut machine = self.machine(&MachineDefaults::default())?;
+        let (mut machine, frames) = self.machine(&MachineDefaults::default())?;
         let guest = Guest { firmware: &firmware_file, kernel: kernel.as_deref(), initrd: initrd.as_deref() };
         machine.load_guest(&guest).map_err(|error| format!("{}: {error}", firmware.display()))?;
         // Raw files have no symbols; the kernel's are worth more than the firmware's.
-        self.start(&mut machine, &Symbols::of(kernel.as_deref().unwrap_or(&firmware_file)))
+        self.start(&mut machine, frames, &Symbols::of(kernel.as_deref().unwrap_or(&firmware_file)))
     }
 
     /// Runs a loaded machine to its end and reports.
-    fn start(&self, machine: &mut Machine, symbols: &Symbols) -> Result<u8, String> {
+    fn start(&self, machine: &mut Machine, frames: FrameLog, symbols: &Symbols) -> Result<u8, String> {
         self.dump_device_tree(machine)?;
         if let Some(path) = &self.input {
             let first = SimTime::from_ps(self.input_at.saturating_mul(CYCLE.as_ps()));
@@ -270,15 +282,32 @@ impl Run {
         let console_symbols = symbols.clone();
         machine.set_console(move |bytes| print_console(&console_symbols, bytes));
         let outcome = match &self.gdb {
-            None => machine.run(),
+            None => match &self.trace {
+                Some(path) => self.run_traced(machine, frames, path)?,
+                None => machine.run(),
+            },
             Some(address) => match serve_gdb(machine, address)? {
                 Some(outcome) => outcome,
                 None => return Ok(KILLED),
             },
         };
         self.report(machine, &outcome, symbols);
+        if let Some(path) = &self.stats_json {
+            std::fs::write(path, format!("{:#}\n", outcome.statistics_json()))
+                .map_err(|error| cannot_write(path, &error, "--stats-json"))?;
+        }
         let refuted = machine.network_report().is_some_and(|report| !report.passed());
         Ok(if outcome.end == End::PeerDone && refuted { 1 } else { outcome.exit_code() })
+    }
+
+    fn run_traced(&self, machine: &mut Machine, frames: FrameLog, path: &Path) -> Result<Outcome, String> {
+        let in_words = |error: std::io::Error| cannot_write(path, &error, "--trace");
+        let file = std::fs::File::create(path).map_err(in_words)?;
+        let Range { start, end } = self.trace_cycles.clone().unwrap_or(0..u64::MAX);
+        let mut tracer = Tracer::new(Box::new(BufWriter::new(file)), machine.config().harts, frames, start, end);
+        let outcome = machine.run_traced(&mut tracer);
+        tracer.finish(outcome.cycles).map_err(in_words)?;
+        Ok(outcome)
     }
 
     /// Start and length of what `--signature` writes.
@@ -301,11 +330,11 @@ impl Run {
             text.push_str(&digits);
             text.push('\n');
         }
-        std::fs::write(path, text)
-            .map_err(|error| format!("{}: cannot be written ({error}): choose another --signature", path.display()))
+        std::fs::write(path, text).map_err(|error| cannot_write(path, &error, "--signature"))
     }
 
-    fn machine(&self, defaults: &MachineDefaults) -> Result<Machine, String> {
+    /// The machine, and the log of its wire, which is kept for a trace only.
+    fn machine(&self, defaults: &MachineDefaults) -> Result<(Machine, FrameLog), String> {
         let fallback = Config::default();
         let memory =
             self.memory.as_deref().map(parse_bytes).transpose().map_err(|error| format!("--memory: {error}"))?;
@@ -341,7 +370,13 @@ impl Run {
             net: self.network()?,
             disks: self.disk.clone(),
         };
-        Machine::new(config).map_err(|error| error.to_string())
+        let mut network = config.net.clone().build().map_err(|error| format!("--net: {error}"))?;
+        let frames = FrameLog::default();
+        if let (Some(link), Some(_)) = (&mut network.link, &self.trace) {
+            link.observe(&frames);
+        }
+        let machine = Machine::with_network(config, network).map_err(|error| error.to_string())?;
+        Ok((machine, frames))
     }
 
     fn network(&self) -> Result<NetSpec, String> {
@@ -369,8 +404,7 @@ impl Run {
 
     fn dump_device_tree(&self, machine: &Machine) -> Result<(), String> {
         let Some(path) = &self.dump_dtb else { return Ok(()) };
-        std::fs::write(path, machine.device_tree())
-            .map_err(|error| format!("{}: cannot be written ({error}): choose another --dump-dtb", path.display()))
+        std::fs::write(path, machine.device_tree()).map_err(|error| cannot_write(path, &error, "--dump-dtb"))
     }
 
     fn report(&self, machine: &Machine, outcome: &Outcome, symbols: &Symbols) {
@@ -408,6 +442,18 @@ fn serve_gdb(machine: &mut Machine, address: &str) -> Result<Option<Outcome>, St
     let server = GdbServer::listen(address).map_err(in_words)?;
     eprintln!("soc: waiting for gdb: target remote {}", server.address().map_err(in_words)?);
     server.serve(machine).map_err(in_words)
+}
+
+/// Reads `FROM..TO`.
+fn cycles(text: &str) -> Result<Range<u64>, String> {
+    let parts = text.split_once("..").and_then(|(from, to)| Some(from.trim().parse().ok()?..to.trim().parse().ok()?));
+    parts
+        .filter(|range: &Range<u64>| !range.is_empty())
+        .ok_or_else(|| "expected FROM..TO in cycles, FROM below TO".to_owned())
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error, option: &str) -> String {
+    format!("{}: cannot be written ({error}): choose another {option}", path.display())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

@@ -26,6 +26,7 @@ mod debug;
 mod event;
 mod hart;
 mod memory;
+mod trace;
 
 pub use config::{AccessedDirty, Config, Isa, Misaligned, Mode, UserInterrupts, parse_bytes};
 pub use error::SocError;

@@ -31,6 +31,7 @@ use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
 use crate::timing::{Functional, Path, Timing};
+use crate::trace::Tracer;
 use crate::wire::loadgen::{Report, ReportHandle};
 use crate::wire::{Network, Nic};
 use sha2::{Digest, Sha256};
@@ -220,6 +221,16 @@ impl Machine {
     pub fn run(&mut self) -> Outcome {
         loop {
             if let Halt::End(end) = self.advance(&mut Off) {
+                self.core.bus.console.flush();
+                return self.outcome(end);
+            }
+        }
+    }
+
+    /// Runs as [`Machine::run`], and lets `tracer` write down what happens.
+    pub(crate) fn run_traced(&mut self, tracer: &mut Tracer) -> Outcome {
+        loop {
+            if let Halt::End(end) = self.advance(tracer) {
                 self.core.bus.console.flush();
                 return self.outcome(end);
             }

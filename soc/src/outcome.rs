@@ -1,6 +1,7 @@
 //! How a run ended and what it did.
 
 use crate::time::SimTime;
+use serde::Serialize;
 use std::fmt::Write;
 
 /// Why the machine stopped.
@@ -49,7 +50,7 @@ pub struct HartReport {
 }
 
 /// Counters of one hart. The miss counters stay 0 in fast mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HartStatistics {
     /// Exceptions taken, all privilege levels.
     pub exceptions: u64,
@@ -141,6 +142,27 @@ impl Outcome {
             );
         }
         text
+    }
+
+    /// The same as a JSON object: `cycles`, `picoseconds`, and an array `harts` with the counters by their names in
+    /// [`HartStatistics`].
+    pub fn statistics_json(&self) -> serde_json::Value {
+        let hart = |hart: &HartReport| {
+            let mut object = serde_json::json!({ "cycles": hart.cycles, "instructions": hart.instructions });
+            // A struct of numbers is an object of numbers.
+            if let (Some(object), Ok(serde_json::Value::Object(counters))) =
+                (object.as_object_mut(), serde_json::to_value(hart.statistics))
+            {
+                object.extend(counters);
+            }
+            object
+        };
+        serde_json::json!({
+            "cycles": self.cycles,
+            "picoseconds": self.time.as_ps(),
+            "instructions": self.instructions(),
+            "harts": self.harts.iter().map(hart).collect::<Vec<_>>(),
+        })
     }
 
     /// Instructions retired by all harts.

@@ -90,6 +90,8 @@ pub(crate) struct Hart {
     write_generation: u64,
     pub build: Build,
     pub statistics: HartStatistics,
+    /// Receiver of the latest `uipi.send` that had an effect.
+    pub uipi_sent_to: u64,
 }
 
 impl Hart {
@@ -119,6 +121,7 @@ impl Hart {
             write_generation: 0,
             build,
             statistics: HartStatistics::default(),
+            uipi_sent_to: 0,
         };
         hart.x[10] = id as u64;
         hart.x[11] = device_tree;

@@ -8,6 +8,7 @@
 //! the present and says when to call again.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::random::Random;
 use super::{FCS_BYTES, MIN_FRAME_BYTES, Next, Peer};
@@ -82,9 +83,49 @@ pub struct LaneCounters {
     pub duplicated: u64,
 }
 
+/// Which way a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the NIC to the peer.
+    FromNic,
+    /// From the peer to the NIC.
+    ToNic,
+}
+
+/// A frame on its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedFrame {
+    /// Which way it goes.
+    pub direction: Direction,
+    /// First bit of the preamble.
+    pub start: SimTime,
+    /// Last bit at the sender.
+    pub end: SimTime,
+    /// Length without check sequence.
+    pub bytes: usize,
+}
+
+/// What a link has carried, for somebody who takes it from time to time. Clones share one log.
+#[derive(Clone, Debug, Default)]
+pub struct FrameLog(Arc<Mutex<Vec<LoggedFrame>>>);
+
+impl FrameLog {
+    fn push(&self, frame: LoggedFrame) {
+        // A list of finished entries is whole whoever panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(frame);
+    }
+
+    /// Takes what has been logged since the last time.
+    pub fn drain(&self) -> Vec<LoggedFrame> {
+        core::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// One direction.
 struct Lane {
     config: LinkConfig,
+    direction: Direction,
+    log: Option<FrameLog>,
     /// Draws loss and damage.
     random: Random,
     /// Draws reordering and duplication.
@@ -96,9 +137,12 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(config: LinkConfig, index: u64) -> Self {
+    fn new(config: LinkConfig, direction: Direction) -> Self {
+        let index = direction as u64;
         Self {
             config,
+            direction,
+            log: None,
             random: Random::split(config.seed, index),
             detours: Random::split(config.seed, index + 2),
             free_at: SimTime::ZERO,
@@ -117,6 +161,9 @@ impl Lane {
         let start = now.max(self.free_at);
         let last_bit = start + self.bytes(PREAMBLE_BYTES + length + FCS_BYTES as u64);
         self.free_at = last_bit + self.bytes(GAP_BYTES);
+        if let Some(log) = &self.log {
+            log.push(LoggedFrame { direction: self.direction, start, end: last_bit, bytes: frame.len() });
+        }
         self.counters.frames += 1;
         self.counters.bytes += length;
         // All are drawn for every frame, so that a changed loss rate does not move the damage to other frames.
@@ -172,12 +219,18 @@ impl Link {
     /// A link to `peer`. The peer is first asked for a frame by the first [`Link::advance`].
     pub fn new(config: LinkConfig, peer: Box<dyn Peer>) -> Self {
         Self {
-            to_peer: Lane::new(config, 0),
-            to_nic: Lane::new(config, 1),
+            to_peer: Lane::new(config, Direction::FromNic),
+            to_nic: Lane::new(config, Direction::ToNic),
             peer,
             ask_at: Some(SimTime::ZERO),
             latest: SimTime::ZERO,
         }
+    }
+
+    /// Writes down every frame from now on.
+    pub fn observe(&mut self, log: &FrameLog) {
+        self.to_peer.log = Some(log.clone());
+        self.to_nic.log = Some(log.clone());
     }
 
     /// Puts a frame of the NIC on the wire at `now`, behind what is still being sent. `intact` is false if the NIC sent a wrong check
@@ -277,6 +330,22 @@ mod tests {
         }
         // Sent 0 and 672, at the peer at 576 and 1248, back after another 576 each.
         assert_eq!(arrivals, [1152, 1824]);
+    }
+
+    #[test]
+    fn the_log_has_both_directions() {
+        let (mut link, log) = (Link::new(LinkConfig::default(), Box::new(Echo::new())), FrameLog::default());
+        link.observe(&log);
+        link.send(SimTime::ZERO, frame(60), true);
+        let sent = |direction, start, end| LoggedFrame {
+            direction,
+            start: SimTime::from_ns(start),
+            end: SimTime::from_ns(end),
+            bytes: 60,
+        };
+        link.advance(SimTime::from_ns(576));
+        assert_eq!(log.drain(), [sent(Direction::FromNic, 0, 576), sent(Direction::ToNic, 576, 1152)]);
+        assert_eq!(log.drain(), []);
     }
 
     #[test]

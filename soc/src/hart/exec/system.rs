@@ -131,6 +131,7 @@ pub(super) fn user_interrupt<T: Timing>(
     if insn.op == Op::UipiSend {
         if let Some((receiver, vector)) = sender_entry(hart, bus, timing, operand) {
             hart.statistics.uipi_sent += 1;
+            hart.uipi_sent_to = receiver as u64;
             bus.uintc_act(|uintc| uintc.post(receiver, 1 << vector));
             if T::TIMED {
                 hart.clock += timing.uipi(hart.id, now, false);

@@ -1,0 +1,79 @@
+//! A traced run is the plain run, and its file is what a viewer expects: every slice ends, time goes forward on each track.
+
+mod guest;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+fn run(program: &str, more: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_soc"))
+        .arg("run")
+        .arg(guest::program(program))
+        .args(["--harts", "2", "--digest"])
+        .args(more)
+        .output()
+        .expect("the command was built with this test");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{program}: {errors}");
+    errors.lines().find(|line| line.starts_with("digest ")).expect("a digest was asked for").to_owned()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).expect("the run wrote it")).expect("it is JSON")
+}
+
+#[test]
+fn a_trace_is_complete_and_changes_nothing() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (trace, statistics) = (directory.join("trace.json"), directory.join("trace-stats.json"));
+    let paths = [&trace, &statistics].map(|path| path.to_str().expect("the target directory has a plain name"));
+    for mode in ["fast", "timed"] {
+        let plain = run("conformance", &["--mode", mode]);
+        let traced = run("conformance", &["--mode", mode, "--trace", paths[0], "--stats-json", paths[1]]);
+        assert_eq!(plain, traced);
+
+        let events = json(&trace)["traceEvents"].as_array().expect("an array of events").clone();
+        let mut tracks: HashMap<(u64, u64), (f64, i64)> = HashMap::new();
+        let mut count: HashMap<String, u64> = HashMap::new();
+        for event in events.iter().filter(|event| event["ph"] != "M") {
+            let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+            let (time, depth) = tracks.entry(track).or_default();
+            let now = event["ts"].as_f64().unwrap();
+            match event["ph"].as_str().unwrap() {
+                "B" => *depth += 1,
+                "E" => *depth -= 1,
+                // A slice with a duration is written at its end.
+                "X" => continue,
+                _ => {}
+            }
+            assert!(now >= *time && *depth >= 0, "{event}");
+            *time = now;
+            *count.entry(format!("{} {}", event["ph"].as_str().unwrap(), event["name"])).or_default() += 1;
+        }
+        assert!(tracks.values().all(|(_, depth)| *depth == 0), "{tracks:?}");
+
+        let harts = json(&statistics)["harts"].as_array().expect("an array of harts").clone();
+        let total = |name: &str| harts.iter().map(|hart| hart[name].as_u64().unwrap()).sum::<u64>();
+        let seen = |name: &str| count.get(name).copied().unwrap_or(0);
+        assert!(seen("B \"user interrupt\"") > 0, "{count:?}");
+        assert_eq!(seen("B \"user interrupt\""), total("user_interrupts"));
+        assert_eq!(seen("i \"uipi\""), total("uipi_sent"));
+        assert_eq!(seen("s \"uipi\""), total("uipi_sent"));
+        assert!((1..=total("uipi_sent")).contains(&seen("f \"uipi\"")), "{count:?}");
+    }
+}
+
+#[test]
+fn a_window_of_cycles_is_all_that_is_traced() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-window.json");
+    run("conformance", &["--trace", path.to_str().unwrap(), "--trace-cycles", "2000..5000"]);
+    let trace = json(&path);
+    let mut events = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] != "M").peekable();
+    assert!(events.peek().is_some());
+    for event in events {
+        assert!((20.0..=50.0).contains(&event["ts"].as_f64().unwrap()), "{event}");
+    }
+}
