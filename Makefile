@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom model miri fuzz-kernel bench-kernel bench-nic calibrate bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model miri bench-kernel bench-ipc bench-nic calibrate bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -41,9 +41,6 @@ model: toolchain ## every state of the wake protocol, the large configurations t
 miri: ## undefined behaviour, on nightly (optional)
 	MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib
 
-fuzz-kernel: toolchain ## 10 million random system calls on 1 and 4 harts, on a kernel that checks itself (about an hour)
-	FUZZ_CALLS=$${FUZZ_CALLS:-2500000} cargo test --release -p images --test fuzz -- --nocapture
-
 bench-kernel: toolchain ## cycles of calls, signals, mappings; target/results/kernel.json
 	cargo run --release -p bench -- kernel
 
@@ -52,6 +49,9 @@ bench-nic: toolchain ## transmit rate of the NIC driver, frame sizes and thresho
 
 calibrate: toolchain ## the timing model beside Rocket RTL, the NIC beside its board; target/results/calibrate.json
 	cargo run --release -p bench -- calibrate
+
+bench-ipc: toolchain ## cycles of calls, 1 to 512 in flight, four server loads; target/results/ipc.json (BENCH="--quick": a few points)
+	cargo run --release -p bench -- ipc $(BENCH)
 
 bench-check: toolchain ## exact cycle counts against the stored tables (UPDATE=1 stores the new ones)
 	cargo test --release -p bench --test shape --test exact

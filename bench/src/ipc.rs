@@ -1,7 +1,7 @@
 //! The null call: cycles per round trip, synchronous against asynchronous, and user interrupts per call.
 //!
-//! Repeats the experiment "no server work" of reL4 (async IPC, "Performance Evaluation"): a client in one process calls a
-//! server in another, which answers at once, with 1 to 32 calls in flight. Published on a 100 MHz Rocket with the N
+//! Repeats the experiments of reL4 (async IPC, "Performance Evaluation"): a client in one process calls a server in another, which
+//! answers at once ("no server work") or multiplies two matrices of 10, 20 or 30 rows first, with 1 to 512 calls in flight. Published on a 100 MHz Rocket with the N
 //! extension. Transports, with reL4's names:
 //!
 //! | ours | reL4 | client, server | a call in flight is |
@@ -20,6 +20,8 @@
 //! number of calls with `rdcycle` of its hart and checks the content of every reply; the guest prints totals, and the
 //! division is done here. User interrupts are those that both sides have taken while the calls were timed.
 
+mod claims;
+
 use images::{Builder, Manifest};
 use serde::Deserialize;
 
@@ -32,6 +34,59 @@ use crate::table::{self, Table};
 
 /// Calls in flight, of the published figure.
 pub const CONCURRENCIES: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// Calls in flight, of the published ratios.
+pub const ALL_CONCURRENCIES: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/// Calls in flight over an endpoint, at most: each is a thread, and a program has no more.
+pub const MAX_THREADS: u32 = 64;
+
+/// What the server does for each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Load {
+    /// Nothing but answering.
+    None,
+    /// Multiplies two matrices of 10 rows and columns.
+    #[value(name = "10x10")]
+    Moderate,
+    /// Of 20.
+    #[value(name = "20x20")]
+    Heavy,
+    /// Of 30.
+    #[value(name = "30x30")]
+    Overload,
+}
+
+impl Load {
+    /// All, rising.
+    pub const ALL: [Self; 4] = [Self::None, Self::Moderate, Self::Heavy, Self::Overload];
+
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Moderate => "10x10",
+            Self::Heavy => "20x20",
+            Self::Overload => "30x30",
+        }
+    }
+
+    /// Rows and columns of the matrices.
+    fn order(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Moderate => 10,
+            Self::Heavy => 20,
+            Self::Overload => 30,
+        }
+    }
+
+    /// Calls to time where `calls` are asked for: fewer the more each costs, so that all loads take about as long. A product takes
+    /// about ten cycles for each of its terms.
+    fn calls(self, calls: u64) -> u64 {
+        calls.min(16_000_000 / (10 * self.order().pow(3)).max(1))
+    }
+}
 
 /// How a call travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -95,26 +150,47 @@ pub struct Sweep {
     pub transports: Vec<Transport>,
     /// Calls in flight.
     pub concurrencies: Vec<u32>,
-    /// Calls to time at each point.
+    /// What the server does.
+    pub loads: Vec<Load>,
+    /// Calls to time at each point, at most: long ones are fewer. Every caller makes two at least, or with a load one.
     pub calls: u64,
     /// Calls before these.
     pub warmup: u64,
 }
 
 impl Sweep {
-    /// Every point of the published figure; `quick` with an eighth of the calls.
+    /// Every point of the published figure, without load; `quick` with an eighth of the calls.
     pub fn new(quick: bool) -> Self {
         let (calls, warmup) = if quick { (256, 64) } else { (2048, 256) };
-        Self { transports: Transport::ALL.to_vec(), concurrencies: CONCURRENCIES.to_vec(), calls, warmup }
+        let (concurrencies, loads) = (CONCURRENCIES.to_vec(), vec![Load::None]);
+        Self { transports: Transport::ALL.to_vec(), concurrencies, loads, calls, warmup }
     }
 
-    /// The points, by transport and then by calls in flight.
+    /// Every point of the published ratios, with all loads; `quick` a few of them.
+    pub fn full(quick: bool) -> Self {
+        if quick {
+            let loads = vec![Load::None, Load::Moderate];
+            return Self { concurrencies: vec![1, 8, 64], loads, ..Self::new(true) };
+        }
+        Self { concurrencies: ALL_CONCURRENCIES.to_vec(), loads: Load::ALL.to_vec(), ..Self::new(false) }
+    }
+
+    /// The points, by load, by transport and then by calls in flight; those with more threads than a program may have are left out.
     pub fn specs(&self) -> Vec<Spec> {
-        let of = |transport| {
-            let point = move |&concurrency| Spec { transport, concurrency, calls: self.calls, warmup: self.warmup };
-            self.concurrencies.iter().map(point)
-        };
-        self.transports.iter().flat_map(|&transport| of(transport)).collect()
+        let mut specs = Vec::new();
+        for &load in &self.loads {
+            for &transport in &self.transports {
+                let possible = self.concurrencies.iter().filter(|&&calls| transport.is_async() || calls <= MAX_THREADS);
+                specs.extend(possible.map(|&concurrency| self.spec(load, transport, concurrency)));
+            }
+        }
+        specs
+    }
+
+    fn spec(&self, load: Load, transport: Transport, concurrency: u32) -> Spec {
+        let each = if load == Load::None { 2 } else { 1 };
+        let calls = load.calls(self.calls).max(u64::from(concurrency) * each);
+        Spec { transport, concurrency, load, calls, warmup: load.calls(self.warmup) }
     }
 }
 
@@ -123,6 +199,7 @@ impl Sweep {
 pub struct Spec {
     transport: Transport,
     concurrency: u32,
+    load: Load,
     calls: u64,
     warmup: u64,
 }
@@ -134,7 +211,8 @@ impl Spec {
     /// If the parameters make no system, or its image cannot be built.
     pub fn boot(&self, builder: &mut Builder) -> Result<Boot, Error> {
         let Self { transport, concurrency, .. } = self;
-        let label = format!("ipc {}, {concurrency} in flight", transport.name());
+        let load = if self.load == Load::None { String::new() } else { format!(", {}", self.load.name()) };
+        let label = format!("ipc {}, {concurrency} in flight{load}", transport.name());
         Boot::new(label, &self.manifest()?, transport.harts(), builder)
     }
 
@@ -144,7 +222,10 @@ impl Spec {
     /// If a manifest of this name cannot be read.
     pub fn manifest(&self) -> Result<Manifest, images::Error> {
         let mut manifest = Manifest::named("ipc")?;
-        manifest.rename(&format!("ipc-{}-{}", self.transport.name(), self.concurrency));
+        let order = self.load.order();
+        let suffix = if order == 0 { String::new() } else { format!("-{order}") };
+        manifest.rename(&format!("ipc-{}-{}{suffix}", self.transport.name(), self.concurrency));
+        manifest.set("program.ipc-server.args.load", &format!("\"{order}\""))?;
         let harts = self.transport.harts();
         manifest.set("machine.harts", &harts.to_string())?;
         manifest.set("program.ipc-client.hart", &(harts - 1).to_string())?;
@@ -179,7 +260,7 @@ impl Spec {
         if (totals.concurrency, totals.calls) != (self.concurrency, self.calls) {
             return Err(fail(format!("the guest measured something else: {line}")));
         }
-        Ok(Point { transport: self.transport, totals })
+        Ok(Point { transport: self.transport, load: self.load, totals })
     }
 }
 
@@ -202,6 +283,8 @@ pub struct Totals {
 pub struct Point {
     /// How the calls travelled.
     pub transport: Transport,
+    /// What the server did.
+    pub load: Load,
     /// What the guest measured.
     pub totals: Totals,
 }
@@ -221,7 +304,7 @@ impl Point {
         Params::new()
             .with("transport", self.transport.name())
             .with("concurrency", u64::from(self.totals.concurrency))
-            .with("load", "none")
+            .with("load", self.load.name())
     }
 }
 
@@ -236,12 +319,14 @@ impl Default for Published {
 }
 
 impl Published {
-    fn get(&self, transport: Transport, concurrency: u32) -> Option<crate::results::Published> {
-        self.0.get(&[transport.name(), &concurrency.to_string()])
+    /// What was published for such a point: without server work only.
+    fn get(&self, load: Load, transport: Transport, concurrency: u32) -> Option<crate::results::Published> {
+        let key = [transport.name(), &concurrency.to_string()];
+        if load == Load::None { self.0.get(&key) } else { None }
     }
 
-    fn cycles(&self, transport: Transport, concurrency: u32) -> Option<f64> {
-        self.get(transport, concurrency).map(|published| published.value)
+    fn cycles(&self, load: Load, transport: Transport, concurrency: u32) -> Option<f64> {
+        self.get(load, transport, concurrency).map(|published| published.value)
     }
 }
 
@@ -249,8 +334,11 @@ impl Published {
 pub fn records(points: &[Point]) -> Vec<Record> {
     let published = Published::default();
     let round_trips = points.iter().map(|point| {
-        Record::new("ipc.round_trip", point.params(), "cycles per call", point.cycles())
-            .beside(published.get(point.transport, point.totals.concurrency))
+        Record::new("ipc.round_trip", point.params(), "cycles per call", point.cycles()).beside(published.get(
+            point.load,
+            point.transport,
+            point.totals.concurrency,
+        ))
     });
     let interrupts = points
         .iter()
@@ -260,8 +348,9 @@ pub fn records(points: &[Point]) -> Vec<Record> {
 }
 
 /// The point of `transport` with `concurrency` calls in flight.
-fn find(points: &[Point], transport: Transport, concurrency: u32) -> Option<&Point> {
-    points.iter().find(|point| point.transport == transport && point.totals.concurrency == concurrency)
+fn find(points: &[Point], load: Load, transport: Transport, concurrency: u32) -> Option<&Point> {
+    let key = (load, transport, concurrency);
+    points.iter().find(|point| (point.load, point.transport, point.totals.concurrency) == key)
 }
 
 /// The numbers of calls in flight that occur, rising.
@@ -272,11 +361,25 @@ fn concurrencies(points: &[Point]) -> Vec<u32> {
     all
 }
 
-/// The table: a row for each number of calls in flight, the published one below it.
-pub fn table(points: &[Point]) -> Table {
+/// A table for each load, and one of the published claims if there is more than one.
+pub fn tables(points: &[Point]) -> Vec<Table> {
+    let loads = Load::ALL.into_iter().filter(|&load| points.iter().any(|point| point.load == load));
+    let mut tables: Vec<Table> = loads.map(|load| table(points, load)).collect();
+    if tables.len() > 1 {
+        tables.push(claims::table(points));
+    }
+    tables
+}
+
+/// A row for each number of calls in flight, the published one below it.
+fn table(points: &[Point], load: Load) -> Table {
     use Transport::{AsyncSmp, AsyncUp, SyncFastpath, SyncSlowpath, SyncSmp};
+    let title = match load {
+        Load::None => "IPC: cycles per null call between two processes".to_owned(),
+        load => format!("IPC: cycles per call between two processes, server load {}", load.name()),
+    };
     let mut table = Table::new(
-        "IPC: cycles per null call between two processes",
+        &title,
         &[
             ("calls", &["in flight"]),
             ("one hart", &["sync fast", "sync slow", "async", "uintr/call", "async:sync"]),
@@ -285,9 +388,10 @@ pub fn table(points: &[Point]) -> Table {
     );
     let published = Published::default();
     for concurrency in concurrencies(points) {
-        let ours = |transport| find(points, transport, concurrency).map(Point::cycles);
-        let interrupts = |transport| table::optional(find(points, transport, concurrency).map(Point::user_interrupts));
-        let theirs = |transport| published.cycles(transport, concurrency);
+        let ours = |transport| find(points, load, transport, concurrency).map(Point::cycles);
+        let interrupts =
+            |transport| table::optional(find(points, load, transport, concurrency).map(Point::user_interrupts));
+        let theirs = |transport| published.cycles(load, transport, concurrency);
         let cells = |head: String, of: &dyn Fn(Transport) -> Option<f64>, interrupts: &dyn Fn(Transport) -> String| {
             vec![
                 head,
@@ -306,8 +410,10 @@ pub fn table(points: &[Point]) -> Table {
         table.published(cells("published".into(), &theirs, &|_| String::new()));
     }
     table.note("async:sync below 1: the asynchronous call is cheaper; on one hart against the fast path.");
-    table.note("uintr/call 0: whoever was to be woken was still looking, so nobody rang.");
-    table.note("published: reL4 on a 100 MHz Rocket FPGA, read off its chart.");
+    table.note("uintr/call 0: one hart hands over by a switch; on two, whoever was to be woken was still looking.");
+    if load == Load::None {
+        table.note("published: reL4 on a 100 MHz Rocket FPGA, read off its chart.");
+    }
     table
 }
 
@@ -323,9 +429,9 @@ pub fn charts(points: &[Point]) -> Vec<(&'static str, Chart)> {
     let mut round_trip = Vec::new();
     let mut user_interrupts = Vec::new();
     for transport in Transport::ALL {
-        let ours = |x| find(points, transport, x);
+        let ours = |x| find(points, Load::None, transport, x);
         round_trip.push(line(transport, transport.title().into(), false, &|x| ours(x).map(Point::cycles)));
-        let theirs = |x| ours(x).and(published.cycles(transport, x));
+        let theirs = |x| ours(x).and(published.cycles(Load::None, transport, x));
         round_trip.push(line(transport, format!("{} (reL4)", transport.title()), true, &theirs));
         if transport.is_async() {
             let name = transport.title().into();
@@ -353,7 +459,7 @@ mod tests {
     use super::*;
 
     fn point(transport: Transport, concurrency: u32, cycles: u64, user_interrupts: u64) -> Point {
-        Point { transport, totals: Totals { concurrency, calls: 1000, cycles, user_interrupts } }
+        Point { transport, load: Load::None, totals: Totals { concurrency, calls: 1000, cycles, user_interrupts } }
     }
 
     #[test]
@@ -361,10 +467,10 @@ mod tests {
         let published = Published::default();
         for transport in Transport::ALL {
             for concurrency in CONCURRENCIES {
-                assert!(published.get(transport, concurrency).is_some(), "{transport:?} {concurrency}");
+                assert!(published.get(Load::None, transport, concurrency).is_some(), "{transport:?} {concurrency}");
             }
         }
-        assert_eq!(published.cycles(Transport::AsyncSmp, 32), Some(1370.0));
+        assert_eq!(published.cycles(Load::None, Transport::AsyncSmp, 32), Some(1370.0));
     }
 
     #[test]
@@ -388,7 +494,7 @@ mod tests {
             point(Transport::SyncSmp, 4, 8_000_000, 0),
             point(Transport::AsyncSmp, 4, 2_000_000, 500),
         ];
-        let text = table(&points).render(table::Colour::Off);
+        let text = table(&points, Load::None).render(table::Colour::Off);
         let row: Vec<_> =
             text.lines().find(|line| line.trim_start().starts_with('4')).unwrap().split_whitespace().collect();
         assert_eq!(row, ["4", "2", "000", "3", "000", "0.500", "1.50", "8", "000", "2", "000", "0.500", "0.25"]);
@@ -397,7 +503,7 @@ mod tests {
 
     #[test]
     fn the_guest_s_line_is_checked() {
-        let spec = Spec { transport: Transport::AsyncUp, concurrency: 4, calls: 10, warmup: 0 };
+        let spec = Spec { transport: Transport::AsyncUp, concurrency: 4, load: Load::None, calls: 10, warmup: 0 };
         let point = |lines: &[&str]| {
             let results = lines.iter().map(|line| (*line).to_owned()).collect();
             spec.point(&Run { label: "x".into(), results, report: None, capture: None })
@@ -412,7 +518,7 @@ mod tests {
 
     #[test]
     fn every_point_of_the_sweep_is_a_system() {
-        for spec in Sweep::new(false).specs() {
+        for spec in Sweep::full(false).specs() {
             let manifest = spec.manifest().unwrap();
             assert!(manifest.system().is_ok(), "{spec:?}: {:?}", manifest.system());
         }

@@ -32,10 +32,13 @@ enum Command {
         /// Transports to measure.
         #[arg(long, value_delimiter = ',', value_enum, default_values_t = ipc::Transport::ALL)]
         transport: Vec<ipc::Transport>,
-        /// Calls in flight (over an endpoint each is a thread).
-        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=512), default_values_t = ipc::CONCURRENCIES)]
+        /// Calls in flight (over an endpoint each is a thread, and more than 64 are left out) [default: powers of two from 1 to 512].
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=512))]
         concurrency: Vec<u32>,
-        /// Calls to time at each point.
+        /// What the server does for each request [default: all].
+        #[arg(long, value_delimiter = ',', value_enum)]
+        load: Vec<ipc::Load>,
+        /// Calls to time at each point; long calls are fewer.
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
         calls: Option<u64>,
         #[command(flatten)]
@@ -104,10 +107,15 @@ impl Command {
                 figures: !common.quick,
                 ..options("summary", &common)
             },
-            Self::Ipc { transport, concurrency, calls, common } => {
-                let default = ipc::Sweep::new(common.quick);
-                let calls = calls.unwrap_or(default.calls);
-                let sweep = ipc::Sweep { transports: transport, concurrencies: concurrency, calls, ..default };
+            Self::Ipc { transport, concurrency, load, calls, common } => {
+                let default = ipc::Sweep::full(common.quick);
+                let sweep = ipc::Sweep {
+                    transports: transport,
+                    concurrencies: given_or(concurrency, default.concurrencies),
+                    loads: given_or(load, default.loads),
+                    calls: calls.unwrap_or(default.calls),
+                    ..default
+                };
                 Options { ipc: Some(sweep), ..options("ipc", &common) }
             }
             Self::Kernel { common } => {
@@ -122,6 +130,10 @@ impl Command {
         };
         tour::run(&options)
     }
+}
+
+fn given_or<T>(given: Vec<T>, default: Vec<T>) -> Vec<T> {
+    if given.is_empty() { default } else { given }
 }
 
 fn output(common: &Common) -> Output {

@@ -247,8 +247,8 @@ fn tables(measured: &Measured, written: &[PathBuf]) -> String {
     if !measured.kernel.is_empty() {
         text += &format!("{}\n", kernel::table(&measured.kernel).render(colour));
     }
-    if !measured.ipc.is_empty() {
-        text += &format!("{}\n", ipc::table(&measured.ipc).render(colour));
+    for table in ipc::tables(&measured.ipc) {
+        text += &format!("{}\n", table.render(colour));
     }
     if !measured.socket.is_empty() {
         text += &format!("{}\n", socket::table(&measured.socket).render(colour));

@@ -15,7 +15,6 @@ pub mod image;
 pub mod machine;
 pub mod outcome;
 pub mod symbols;
-pub mod terminal;
 pub mod testing;
 pub mod time;
 mod timing;

@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), no_std)]
 
+extern crate alloc;
+
 pub mod kernel;
+pub mod matrix;
 pub mod null_call;

@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use drivers::axinic;
 use libipc::bell::Ring;
 use libipc::channel::Memory;
 use libipc::executor::Events;
@@ -96,9 +97,7 @@ impl Device for End {
 }
 
 impl Wire for End {
-    type Error = core::convert::Infallible;
-
-    fn acknowledge(&mut self) -> Result<(), Self::Error> {
+    fn acknowledge(&mut self) -> Result<(), axinic::Error> {
         Ok(())
     }
     fn peek<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Option<T> {

@@ -7,7 +7,6 @@ pub mod axi_nic;
 pub mod clint;
 pub mod finisher;
 pub mod gem;
-pub mod htif;
 pub mod plic;
 pub mod rtc;
 pub mod uart;

@@ -1,9 +1,12 @@
-//! The server of the null-call experiment: it answers at once, over an endpoint or over rings.
+//! The server of the null-call experiment: it answers at once, or multiplies two matrices first, over an endpoint or over rings.
+//!
+//! Argument: `load`, rows and columns of the matrices; 0 for none.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
 mod program {
+    use bench_guest::matrix::Matrices;
     use bench_guest::null_call::{INTERRUPTS, NULL, answer};
     use libipc::port::{GuestPort, Port as _};
     use libipc::{Executor, Message, Server};
@@ -15,14 +18,15 @@ mod program {
 
     fn main(env: &'static Env, _: usize) {
         let Some(channel) = env.channel("ipc") else { panic!("the manifest has no channel \"ipc\"") };
+        let load = Matrices::new(env.arg_or("load", 0));
         match channel.transport {
-            Transport::Sync { endpoint } => serve_endpoint(endpoint),
-            Transport::Async { .. } => serve_rings(env),
+            Transport::Sync { endpoint } => serve_endpoint(endpoint, load),
+            Transport::Async { .. } => serve_rings(env, load),
         }
     }
 
     /// Answers calls over rings for ever.
-    fn serve_rings(env: &Env) {
+    fn serve_rings(env: &Env, mut load: Matrices) {
         let port = GuestPort::from_env(env);
         let server = match Server::from_env(env, &port) {
             Ok(server) => server,
@@ -34,7 +38,10 @@ mod program {
             loop {
                 let request = server.recv().await;
                 let word = match request.message().op {
-                    NULL => answer(request.message().words[0]),
+                    NULL => {
+                        load.work();
+                        answer(request.message().words[0])
+                    }
                     INTERRUPTS => port.user_interrupts(),
                     op => panic!("operation {op} is unknown"),
                 };
@@ -48,11 +55,14 @@ mod program {
     }
 
     /// Answers calls over an endpoint for ever.
-    fn serve_endpoint(endpoint: Endpoint) -> ! {
+    fn serve_endpoint(endpoint: Endpoint, mut load: Matrices) -> ! {
         let mut message = endpoint.recv();
         loop {
             let word = match u16::try_from(message.info.label()) {
-                Ok(NULL) => answer(message.words[0]),
+                Ok(NULL) => {
+                    load.work();
+                    answer(message.words[0])
+                }
                 // Nobody sends user interrupts to a server of endpoints.
                 Ok(INTERRUPTS) => 0,
                 _ => panic!("operation {} is unknown", message.info.label()),
