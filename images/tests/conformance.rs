@@ -5,8 +5,8 @@ mod system;
 
 use abi::label::Table;
 use images::{Builder, Image, Options, RootServer, Size};
-use soc::{End, Mode};
-use system::{assert_lines, run};
+use soc::{End, Misaligned, Mode};
+use system::{assert_lines, run, run_on};
 
 /// An image around one of the root servers, with sel4test's root CNode of 13 bits unless `configure` says otherwise.
 fn image(name: &str, bin: &str, configure: impl FnOnce(&mut RootServer)) -> Image {
@@ -35,6 +35,9 @@ fn a_up_kernel_answers_as_sel4() {
     let count = rows(&image, Mode::Fast);
     assert!(count > 600, "rows went missing: {count}");
     assert_eq!(rows(&image, Mode::Timed), count);
+    // A machine that makes misaligned accesses, as the one that the rows were observed on.
+    let (end, text) = run_on(&image, Mode::Fast, |config| config.misaligned = Misaligned::Hardware);
+    assert_eq!(end, End::Exit(0), "{text}");
 }
 
 #[test]

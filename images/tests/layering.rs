@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("libipc", &["userlib", "uintr"]),
     ("nwp-api", &["libipc", "userlib"]),
     ("nwp-server", &["nwp-api", "libipc", "drivers", "userlib"]),
-    ("apps", &["nwp-api", "libipc", "userlib", "abi"]),
+    ("apps", &["nwp-api", "libipc", "userlib", "abi", "uintr"]),
     ("bench-guest", &["nwp-api", "libipc", "userlib", "abi"]),
     ("soc", &[]),
     ("soc-guest", &["uintr", "drivers"]),

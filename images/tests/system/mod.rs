@@ -19,13 +19,19 @@ pub fn build(manifest: &Manifest) -> Image {
 
 /// Runs an image to its end; returns how it ended and the console, with names for addresses.
 pub fn run(image: &Image, mode: Mode) -> (End, String) {
-    let config = Config {
+    run_on(image, mode, |_| ())
+}
+
+/// The same on another machine.
+pub fn run_on(image: &Image, mode: Mode, change: impl FnOnce(&mut Config)) -> (End, String) {
+    let mut config = Config {
         harts: image.machine.harts,
         memory_bytes: image.machine.memory.0,
         mode,
         max_cycles: Some(MAX_CYCLES),
         ..Config::default()
     };
+    change(&mut config);
     let console = Rc::new(RefCell::new(Vec::new()));
     let mut machine = Machine::new(config).unwrap_or_else(|error| panic!("{error}"));
     machine.load_elf(&image.bytes).unwrap_or_else(|error| panic!("{error}"));

@@ -125,3 +125,14 @@ fn an_interrupt_signals_its_notification() {
     assert!(w.effects().contains(&Effect::DisableSource(10)));
     w.ok(slot::IRQ_CONTROL, IRQIssueIRQHandler, &[10, handler, 64], &[slot::CNODE]);
 }
+
+#[test]
+fn a_notification_that_threads_wait_on_cannot_be_bound() {
+    let mut w = World::new();
+    let ntfn = w.make(ty::NOTIFICATION, 0);
+    let waiter = w.receiver(100, ntfn);
+    let other = w.thread(100);
+    assert_eq!(w.invoke(other.slot, TCBBindNotification, &[], &[ntfn]), (3, vec![]));
+    w.ok(waiter.slot, TCBSuspend, &[], &[]);
+    assert_eq!(w.invoke(other.slot, TCBBindNotification, &[], &[ntfn]), (0, vec![]));
+}

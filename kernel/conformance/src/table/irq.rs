@@ -39,6 +39,12 @@ pub fn run(s: &mut impl System) {
             ("GetTrigger 11", CONTROL, trigger, &[11, 1, other, 64], &[ROOT], 0, &[]),
         ],
     );
+    if s.smp() {
+        s.check(
+            "IRQControl",
+            &[("Get the second of the kernel's", CONTROL, get, &[MAX_PLIC_IRQ + 2, free, 64], &[ROOT], 9, &[])],
+        );
+    }
     s.check(
         "IRQHandler",
         &[

@@ -3,6 +3,7 @@
 pub mod asid;
 pub mod cnode;
 pub mod domain;
+pub mod ipc;
 pub mod irq;
 pub mod page;
 pub mod page_table;
@@ -15,6 +16,7 @@ use crate::row::System;
 /// Runs every table.
 pub fn all(system: &mut impl System) {
     wrong::run(system);
+    ipc::run(system);
     untyped::run(system);
     cnode::run(system);
     cnode::rotate(system);

@@ -54,7 +54,26 @@ pub fn run(s: &mut impl System) {
             ),
         ],
     );
+    devices(s, device);
     copies_and_room(s, u, free);
+}
+
+/// Device memory becomes frames and smaller untypeds, and nothing else.
+fn devices(s: &mut impl System, device: u64) {
+    let (small, frame, other) = (s.fresh(), s.fresh(), s.fresh());
+    s.check(
+        TABLE,
+        &[
+            ("untyped from device", device, UntypedRetype, &[o::UNTYPED, 13, 0, 0, small, 1], &[ROOT], 0, &[]),
+            ("frame from device", small, UntypedRetype, &[o::PAGE, 0, 0, 0, frame, 1], &[ROOT], 0, &[]),
+            ("endpoint from device", small, UntypedRetype, &[o::ENDPOINT, 0, 0, 0, other, 1], &[ROOT], 1, &[1]),
+            ("CNode from device", small, UntypedRetype, &[o::CNODE, 1, 0, 0, other, 1], &[ROOT], 1, &[1]),
+            ("too much of it", small, UntypedRetype, &[o::TCB, 0, 0, 0, other, 3], &[ROOT], 10, &[0x1000]),
+            ("copy of a device frame", ROOT, CNodeCopy, &[other, 64, frame, 64, 15], &[ROOT], 0, &[]),
+            ("revoke the device untyped", ROOT, CNodeRevoke, &[device, 64], &[], 0, &[]),
+            ("all are gone", ROOT, CNodeMove, &[small, 64, other, 64], &[ROOT], 6, &[1, 2, 0x40]),
+        ],
+    );
 }
 
 /// What children of an untyped do to it.

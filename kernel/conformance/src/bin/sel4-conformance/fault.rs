@@ -1,11 +1,11 @@
 //! Faults as the handler receives them, and what its reply does.
 
 use sel4_conformance::System;
-use sel4_conformance::number::{Invocation::*, object, slot};
+use sel4_conformance::number::{Invocation::*, object, rights, slot};
 
 use sel4_conformance::server::Machine;
 use sel4_conformance::server::actor::register::{A0, A6, A7, PC, RA, SP};
-use sel4_conformance::server::actor::{Actor, FAULT_BADGE as BADGE, Faults, Stub};
+use sel4_conformance::server::actor::{Actor, FAULT_BADGE as BADGE, Faults, Message, Stub, settle};
 use sel4_conformance::server::start::{CALL, CAPS, NB_RECV, NB_SEND, RECV, REPLY, SEND};
 
 const TABLE: &str = "faults";
@@ -21,6 +21,7 @@ pub fn run(m: &mut Machine) {
     exceptions(m);
     small_space(m);
     replies(m);
+    stale(m);
 }
 
 fn capability_faults(m: &mut Machine) {
@@ -190,4 +191,21 @@ fn replies(m: &mut Machine) {
     m.expect(TABLE, "UserException, label 1: stops", (0, &[1]), (0, &[u64::from(quiet)]));
     let stopped = actor.register(m, PC);
     m.expect(TABLE, "but the registers are set", (0, &[Stub::zero().0]), (0, &[stopped]));
+}
+
+/// A thread that is suspended while its fault waits to be received keeps the fault: its next message is the old fault, through the
+/// capability that it uses now.
+fn stale(m: &mut Machine) {
+    let block = m.block();
+    let (faults, others) = (Faults::new(m, block), Faults::new(m, block));
+    let actor = Actor::new(m, block, faults, 0);
+    let (ep, badged) = (m.make(block, object::ENDPOINT, 0), m.fresh());
+    m.prepare(slot::CNODE, CNodeMint, &[badged, 64, ep, 64, rights::ALL, 0x42], &[slot::CNODE]);
+    actor.start(m, Stub::ebreak(), &[]);
+    settle(m, block, others);
+    m.prepare(actor.tcb, TCBSuspend, &[], &[]);
+    actor.call(m, CALL, badged, 0x77 << 12, [0; 4]);
+    let message = Message::of(m, RECV, ep);
+    let expected = [0x42, Stub::ecall().0, 0, 3, 0];
+    m.expect(TABLE, "suspended with a fault in the queue", (USER_EXCEPTION, &expected), message.content());
 }

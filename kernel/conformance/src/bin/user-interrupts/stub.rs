@@ -110,10 +110,13 @@ ui_send:
     bnez    s1, ui_send
     ebreak
 
-    // Sends a0 for ever.
+    // Sends a0 for ever, with a pause of s1 turns in between.
 ui_flood:
     uipi_send a0
-    j       ui_flood
+    mv      s2, s1
+0:  beqz    s2, ui_flood
+    addi    s2, s2, -1
+    j       0b
 
     // Counts s1 down, whatever comes in between.
 ui_work:
@@ -122,10 +125,12 @@ ui_work:
     bnez    s1, 0b
     ebreak
 
-    // The same, inactive; what has come meanwhile in s3.
+    // The same, inactive from the start; what has come meanwhile in s3.
 ui_quiet_work:
-    enable
     uipi_deactivate
+    csrw    UTVEC, s0
+    csrwi   UIE, 1
+    csrwi   USTATUS, 1
 0:  addi    s1, s1, -1
     bnez    s1, 0b
     uipi_read s3

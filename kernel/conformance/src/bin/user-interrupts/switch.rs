@@ -15,6 +15,9 @@ const S5: usize = 9;
 const S6: usize = 10;
 const S8: usize = 12;
 
+/// Turns of a loop between two sends: longer than a handler takes, also where the kernel emulates what it does.
+const PAUSE: u64 = 2000;
+
 /// Runs the rows.
 pub fn run(m: &mut Machine) {
     two_receivers(m);
@@ -44,8 +47,8 @@ fn two_receivers(m: &mut Machine) {
     let other = Table::new(m, block, sender.tcb);
     let index = other.register(m, badged[1]);
     m.prepare(sender.tcb, TCBSetAffinity, &[1], &[]);
-    bells.iter().for_each(|bell| bell.start(m, stub::yields(), stub::handler(), &[(S1, 200)]));
-    sender.start(m, stub::flood(), &[(A0, index)]);
+    bells.iter().for_each(|bell| bell.start(m, stub::yields(), stub::handler(), &[(S1, 400)]));
+    sender.start(m, stub::flood(), &[(A0, index), (S1, PAUSE)]);
     faults.next(m);
     faults.next(m);
     m.prepare(sender.tcb, TCBSuspend, &[], &[]);
