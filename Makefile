@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri bench-kernel bench-ipc bench-nic calibrate bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri foreign bench-kernel bench-ipc bench-nic calibrate bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -43,6 +43,9 @@ fuzz-soc: toolchain ## random programs on the machine and on a second interprete
 
 miri: ## undefined behaviour, on nightly (optional)
 	MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib
+
+foreign: ## Debian's riscv64 Linux into target/foreign, for the tests that boot it (optional; apt, 113 MB)
+	soc/tests/foreign/fetch-linux.sh target/foreign/linux
 
 bench-kernel: toolchain ## cycles of calls, signals, mappings; target/results/kernel.json
 	cargo run --release -p bench -- kernel

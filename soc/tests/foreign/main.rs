@@ -1,5 +1,9 @@
 //! Other people's software, unmodified: OpenSBI and U-Boot as Debian's packages `opensbi` and `u-boot-qemu` install them reach
-//! their banner and prompt. Where a file is not installed its test says so in one line and passes.
+//! their banner and prompt, and Debian's Linux its shell ([`linux`]). Where a file is not installed its test says so in one line and
+//! passes.
+
+mod cpio;
+mod linux;
 
 use std::io::Write;
 use std::path::Path;
@@ -8,14 +12,16 @@ use std::process::Command;
 const OPENSBI: &str = "/usr/lib/riscv64-linux-gnu/opensbi/generic";
 const U_BOOT: &str = "/usr/lib/u-boot";
 
+/// Says why a test does nothing. Not by the print macros: the test runner hides those of a test that passes.
+fn skip(reason: &str) {
+    // In one piece: tests run side by side.
+    let _ = std::io::stderr().write_all(format!("SKIPPED: {reason}\n").as_bytes());
+}
+
 /// Boots with `options`, paths of needed files among them, and gives what the console showed; none if a file is not there.
 fn boot(options: &[&str], max_cycles: &str) -> Option<String> {
     if let Some(missing) = options.iter().find(|option| option.starts_with('/') && !Path::new(option).exists()) {
-        // Not by the print macros: the test runner hides those of a test that passes.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {missing} is not installed (Debian packages opensbi and u-boot-qemu)"
-        );
+        skip(&format!("{missing} is not installed (Debian packages opensbi and u-boot-qemu)"));
         return None;
     }
     let output = Command::new(env!("CARGO_BIN_EXE_soc"))
