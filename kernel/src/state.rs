@@ -140,6 +140,8 @@ pub struct Kernel {
     pub irq_slots: Option<Ref<Cte>>,
     /// First in the list of all threads but the idle ones, newest first.
     pub threads: Option<Ref<Tcb>>,
+    /// Cancellations of badged sends so far (endpoint.rs).
+    pub cancellations: u64,
     /// Work units since the last look at pending interrupts.
     pub work_units: usize,
     /// Receivers of user interrupts by number.
@@ -174,6 +176,7 @@ impl Kernel {
             irq_slots: None,
             asid_pools: [None; ASID_POOLS],
             threads: None,
+            cancellations: 0,
             work_units: 0,
             receivers: [const { Receiver::FREE }; RECEIVERS],
         }

@@ -93,6 +93,7 @@ pub fn cancel_ipc(k: &mut Kernel, thread: Ref<Tcb>) {
 pub fn suspend(k: &mut Kernel, thread: Ref<Tcb>) {
     cancel_ipc(k, thread);
     let tcb = k.get_mut(thread);
+    tcb.cancellation = 0;
     if tcb.state == ThreadState::Running {
         tcb.context.x[PC] = tcb.context.next_pc;
     }

@@ -172,6 +172,7 @@ impl Survey {
             Kind::CNode if self.set(cap.address().0, Mark::Visited, 0) => {
                 (0..1 << cap.radix()).for_each(|index| self.push(k, cap.slot(index)));
             }
+            Kind::Zombie if cap.zombie_is_queue() => {}
             Kind::Zombie => (0..cap.zombie_slots()).for_each(|index| self.push(k, cap.zombie_slot(index))),
             Kind::Tcb => assert!(self.has(cap.address().0, Mark::Thread), "{slot:?} names no thread"),
             // A dying thread keeps its reply master to the end.

@@ -13,7 +13,7 @@
 //! | page table | 48 mapped | the same |
 //! | ASID pool | - | first ASID |
 //! | IRQ handler | - | IRQ |
-//! | zombie | 53:48 radix, 54 it was a TCB | slots left |
+//! | zombie | 53:48 radix, 54 it was a TCB, 55 it was an object with a queue (53:48 its size) | slots left; 1 while threads wait |
 //! | SenderTable | - | address of the TCB that it is installed in, or 0 |
 //! | SenderTable entry | - | badge |
 //!
@@ -220,6 +220,11 @@ impl Cap {
         Self::new(Kind::Zombie, address, 1 << 6, slots)
     }
 
+    /// An endpoint or notification of `1 << size_bits` bytes whose waiters are being restarted.
+    pub const fn zombie_queue(address: Kva, size_bits: usize) -> Self {
+        Self::new(Kind::Zombie, address, size_bits as u64 | 1 << 7, 1)
+    }
+
     /// The type.
     #[inline(always)]
     pub const fn kind(self) -> Kind {
@@ -398,11 +403,22 @@ impl Cap {
     pub const fn zombie_is_tcb(self) -> bool {
         self.field(6, 1) != 0
     }
+    /// Zombie: whether it was an endpoint or a notification, and has no slots.
+    pub const fn zombie_is_queue(self) -> bool {
+        self.field(7, 1) != 0
+    }
     /// Zombie: slot `index` of the dying object.
     pub fn zombie_slot(self, index: u64) -> Ref<Cte> {
         let offset = if self.zombie_is_tcb() { SLOTS_OFFSET as u64 } else { 0 };
         // SAFETY: the object of a zombie keeps its slots until the zombie is gone; `index` is below the original count.
         unsafe { Ref::assume(self.address().offset(offset + index * size_of::<Cte>() as u64)) }
+    }
+
+    /// Queue zombie: the dying object; its queue is where endpoints and notifications have theirs.
+    pub fn zombie_queue_object(self) -> Ref<Endpoint> {
+        debug_assert!(self.zombie_is_queue());
+        // SAFETY: the object of a zombie keeps its memory until the zombie is gone, and a notification starts as an endpoint does.
+        unsafe { Ref::assume(self.address()) }
     }
 
     /// SenderTable: the thread that uses it through this capability.
@@ -438,6 +454,7 @@ impl Cap {
             Kind::AsidPool => bits::ASID_POOL,
             Kind::SenderTable => SENDER_TABLE_BITS,
             Kind::Zombie if self.zombie_is_tcb() => bits::TCB,
+            Kind::Zombie if self.zombie_is_queue() => self.radix(),
             Kind::Zombie => self.radix() + bits::SLOT,
             Kind::SenderEntry => bits::NOTIFICATION,
             Kind::Null | Kind::Reply | Kind::AsidControl | Kind::IrqControl | Kind::IrqHandler | Kind::Domain => {

@@ -4,8 +4,13 @@
 //! such objects, and so on. It is done without recursion over the depth, and can stop after any slot: the capability becomes a
 //! *zombie*, which counts the slots left. A zombie met inside another one is exchanged with the slot that is being deleted, so the
 //! chain of dying objects hangs on itself and the outermost deletion works it off (seL4's algorithm).
+//!
+//! Whatever else a user can make long is done in steps that keep what they did, with a preemption point after each: restarting the
+//! waiters of an endpoint or notification (a zombie too, so that nobody can start to wait), taking away address spaces of an ASID pool,
+//! clearing sender-table entries. So the deletion that is made again goes on where it stopped.
 
 use abi::config::MAX_NUM_WORK_UNITS_PER_PREEMPTION;
+use abi::object::bits;
 
 use super::cap::{Cap, Cte, Kind};
 use super::tcb::{SLOT_COUNT, Tcb};
@@ -25,6 +30,13 @@ enum Cleanup {
 }
 
 impl Kernel {
+    /// Something was done that may have made other cores answer: as long as many units. The next preemption point looks.
+    pub fn count_costly_work(&mut self) {
+        if self.arch.cores() > 1 {
+            self.work_units = MAX_NUM_WORK_UNITS_PER_PREEMPTION;
+        }
+    }
+
     /// One unit of a long operation is done; stops it where an interrupt has waited long enough.
     pub fn preemption_point(&mut self) -> Result<(), Preempted> {
         self.work_units += 1;
@@ -39,7 +51,7 @@ impl Kernel {
 /// CNode_Revoke (seL4 `cteRevoke`): deletes all descendants of the slot. Entries of sender tables are descendants of the capability
 /// that was registered even where a copy of it would be a sibling.
 pub fn revoke(k: &mut Kernel, slot: Ref<Cte>) -> Result<(), Preempted> {
-    delete_entries(k, slot);
+    delete_entries(k, slot)?;
     while let Some(child) = k.first_child(slot) {
         delete(k, child)?;
         k.preemption_point()?;
@@ -63,17 +75,16 @@ fn delete_inside(k: &mut Kernel, slot: Ref<Cte>) -> Result<(), Preempted> {
     Ok(())
 }
 
-/// Deletes a capability that cannot become a zombie: reply capabilities, notifications of interrupts (seL4 `cteDeleteOne`).
+/// Deletes a capability whose object lives on: reply capabilities, entries of sender tables (seL4 `cteDeleteOne`).
 pub fn delete_one(k: &mut Kernel, slot: Ref<Cte>) {
     let cap = k.cap(slot);
-    if cap.is_null() {
-        return;
+    debug_assert!(matches!(cap.kind(), Kind::Null | Kind::Reply | Kind::SenderEntry));
+    if cap.is(Kind::SenderEntry) {
+        sender_table::disable(k, slot, cap);
     }
-    delete_entries(k, slot);
-    let last = k.is_final(slot);
-    let (rest, cleanup) = finalise_cap(k, slot, cap, last);
-    debug_assert!(rest.is_null());
-    empty(k, slot, cleanup);
+    if !cap.is_null() {
+        k.unlink(slot);
+    }
 }
 
 fn empty(k: &mut Kernel, slot: Ref<Cte>, cleanup: Cleanup) {
@@ -89,19 +100,22 @@ fn empty(k: &mut Kernel, slot: Ref<Cte>, cleanup: Cleanup) {
 fn is_removable(cap: Cap, slot: Ref<Cte>) -> bool {
     match cap.kind() {
         Kind::Null => true,
+        Kind::Zombie if cap.zombie_is_queue() => cap.zombie_slots() == 0,
         Kind::Zombie => cap.zombie_slots() == 0 || cap.zombie_slots() == 1 && cap.zombie_slot(0) == slot,
         _ => false,
     }
 }
 
 /// Entries of sender tables that were made from a notification capability go away with it.
-fn delete_entries(k: &mut Kernel, slot: Ref<Cte>) {
+fn delete_entries(k: &mut Kernel, slot: Ref<Cte>) -> Result<(), Preempted> {
     while k.cap(slot).is(Kind::Notification) {
         match k.get(slot).mdb.next() {
-            Some(entry) if k.cap(entry).is(Kind::SenderEntry) => sender_table::clear(k, entry),
+            Some(entry) if k.cap(entry).is(Kind::SenderEntry) => delete_one(k, entry),
             _ => break,
         }
+        k.preemption_point()?;
     }
+    Ok(())
 }
 
 /// Makes the slot's capability harmless; gives whether the slot may be emptied (seL4 `finaliseSlot`).
@@ -111,18 +125,29 @@ fn finalise(k: &mut Kernel, slot: Ref<Cte>, outermost: bool) -> Result<(bool, Cl
         if cap.is_null() {
             return Ok((true, Cleanup::Nothing));
         }
-        delete_entries(k, slot);
+        delete_entries(k, slot)?;
         let last = k.is_final(slot);
-        let (rest, cleanup) = finalise_cap(k, slot, cap, last);
+        let (rest, cleanup) = finalise_cap(k, slot, cap, last)?;
         if is_removable(rest, slot) {
             return Ok((true, cleanup));
         }
         k.get_mut(slot).cap = rest;
-        if !outermost && rest.zombie_slot(0) == slot {
+        if rest.zombie_is_queue() {
+            restart_waiter(k, slot);
+        } else if !outermost && rest.zombie_slot(0) == slot {
             return Ok((false, cleanup));
+        } else {
+            reduce_zombie(k, slot, outermost)?;
         }
-        reduce_zombie(k, slot, outermost)?;
         k.preemption_point()?;
+    }
+}
+
+/// Restarts one thread that waits for the dying object of the zombie in `slot`; the last one leaves an empty shell.
+fn restart_waiter(k: &mut Kernel, slot: Ref<Cte>) {
+    let zombie = k.cap(slot);
+    if !endpoint::restart_first(k, zombie.zombie_queue_object()) {
+        k.get_mut(slot).cap = zombie.with_zombie_slots(0);
     }
 }
 
@@ -151,45 +176,43 @@ fn reduce_zombie(k: &mut Kernel, slot: Ref<Cte>, outermost: bool) -> Result<(), 
 }
 
 /// What deleting this capability does to its object; gives what has to stay in the slot (seL4 `finaliseCap`).
-fn finalise_cap(k: &mut Kernel, slot: Ref<Cte>, cap: Cap, last: bool) -> (Cap, Cleanup) {
+fn finalise_cap(k: &mut Kernel, slot: Ref<Cte>, cap: Cap, last: bool) -> Result<(Cap, Cleanup), Preempted> {
     match cap.kind() {
         Kind::Frame => vspace::unmap_frame(k, cap),
         Kind::PageTable if last => vspace::finalise_table(k, cap),
-        Kind::AsidPool if last => vspace::finalise_pool(k, cap),
-        Kind::Endpoint if last => {
-            if let Some(endpoint) = cap.object::<endpoint::Endpoint>() {
-                endpoint::cancel_all(k, endpoint);
-            }
-        }
+        Kind::AsidPool if last => vspace::finalise_pool(k, cap)?,
+        Kind::Endpoint if last => return Ok((Cap::zombie_queue(cap.address(), bits::ENDPOINT), Cleanup::Nothing)),
         Kind::Notification if last => {
             if let Some(notification) = cap.object() {
-                notification::finalise(k, notification);
+                notification::finalise(k, notification)?;
             }
+            return Ok((Cap::zombie_queue(cap.address(), bits::NOTIFICATION), Cleanup::Nothing));
         }
         Kind::IrqHandler if last => {
-            irq::forget_notification(k, cap.irq());
-            return (Cap::NULL, Cleanup::Irq(cap.irq()));
+            irq::forget_notification(k, cap.irq())?;
+            return Ok((Cap::NULL, Cleanup::Irq(cap.irq())));
         }
-        Kind::SenderTable => sender_table::finalise(k, cap, last),
+        Kind::SenderTable => sender_table::finalise(k, cap, last)?,
         Kind::SenderEntry => sender_table::disable(k, slot, cap),
-        Kind::CNode if last => return (Cap::zombie_cnode(cap.address(), cap.radix()), Cleanup::Nothing),
+        Kind::CNode if last => return Ok((Cap::zombie_cnode(cap.address(), cap.radix()), Cleanup::Nothing)),
         Kind::Tcb if last => {
             if let Some(tcb) = cap.object() {
-                finalise_tcb(k, tcb);
+                finalise_tcb(k, tcb)?;
             }
-            return (Cap::zombie_tcb(cap.address(), SLOT_COUNT as u64), Cleanup::Nothing);
+            return Ok((Cap::zombie_tcb(cap.address(), SLOT_COUNT as u64), Cleanup::Nothing));
         }
-        Kind::Zombie => return (cap, Cleanup::Nothing),
+        Kind::Zombie => return Ok((cap, Cleanup::Nothing)),
         _ => {}
     }
-    (Cap::NULL, Cleanup::Nothing)
+    Ok((Cap::NULL, Cleanup::Nothing))
 }
 
-fn finalise_tcb(k: &mut Kernel, tcb: Ref<Tcb>) {
+fn finalise_tcb(k: &mut Kernel, tcb: Ref<Tcb>) -> Result<(), Preempted> {
     sched::stall(k, tcb);
     notification::unbind_thread(k, tcb);
-    user_interrupt::forget_thread(k, tcb);
+    user_interrupt::forget_thread(k, tcb)?;
     fpu::release(k, tcb);
     thread::suspend(k, tcb);
     thread::delist(k, tcb);
+    Ok(())
 }

@@ -5,7 +5,7 @@ use core::hint::cold_path;
 use abi::object::bits;
 
 use super::tcb::{Tcb, ThreadState};
-use crate::api::error::Refusal;
+use crate::api::error::{Preempted, Refusal};
 use crate::mem::{Kva, Object, Ref};
 use crate::object::cap::{Cap, Kind};
 use crate::state::Kernel;
@@ -184,6 +184,7 @@ pub fn send(k: &mut Kernel, sender: Ref<Tcb>, endpoint: Ref<Endpoint>, rights: S
             tcb.can_grant = rights.grant;
             tcb.can_grant_reply = rights.grant_reply;
             tcb.is_call = call;
+            tcb.visited_by = 0;
             thread::set_state(k, sender, ThreadState::BlockedOnSend);
             k.queue_append(endpoint, sender, SENDERS);
         }
@@ -229,34 +230,47 @@ pub fn receive(k: &mut Kernel, receiver: Ref<Tcb>, endpoint: Ref<Endpoint>, cap:
     }
 }
 
-/// Restarts every thread in the queue of an endpoint that goes away (seL4 `cancelAllIPC`).
-pub fn cancel_all<T: Queued>(k: &mut Kernel, object: Ref<T>) {
-    let mut any = false;
-    while let Some(thread) = k.queue_pop(object) {
-        any = true;
-        thread::set_state(k, thread, ThreadState::Restart);
-        sched::enqueue(k, thread);
-    }
-    if any {
-        sched::reschedule_required(k);
-    }
+/// Restarts the first thread in the queue of an object that goes away; gives whether there was one (a step of seL4 `cancelAllIPC`).
+pub fn restart_first<T: Queued>(k: &mut Kernel, object: Ref<T>) -> bool {
+    let Some(thread) = k.queue_pop(object) else { return false };
+    thread::set_state(k, thread, ThreadState::Restart);
+    sched::enqueue(k, thread);
+    sched::reschedule_required(k);
+    true
 }
 
-/// CNode_CancelBadgedSends (seL4 `cancelBadgedSends`): restarts the senders whose badge is `badge`.
-pub fn cancel_badged_sends(k: &mut Kernel, endpoint: Ref<Endpoint>, badge: u64) {
-    if k.get(endpoint).queue.state() != SENDERS {
-        return;
+/// CNode_CancelBadgedSends by `caller` (seL4 `cancelBadgedSends`): restarts the senders whose badge is `badge`.
+///
+/// Every sender is visited once: one that stays goes to the end of the queue with the number of this cancellation, so a sender with
+/// that number at the head means that all are through, and the order is what it was. A cancellation that was preempted goes on with
+/// its number; senders that come meanwhile may overtake those that have not been visited.
+pub fn cancel_badged_sends(
+    k: &mut Kernel,
+    caller: Ref<Tcb>,
+    endpoint: Ref<Endpoint>,
+    badge: u64,
+) -> Result<(), Preempted> {
+    if k.get(caller).cancellation == 0 {
+        k.cancellations += 1;
+        k.get_mut(caller).cancellation = k.cancellations;
     }
-    let mut next = k.get(endpoint).queue.head();
-    while let Some(thread) = next {
-        next = k.get(thread).queue_next;
-        if k.get(thread).badge == badge {
-            k.queue_remove(endpoint, thread);
+    let number = k.get(caller).cancellation;
+    sched::reschedule_required(k);
+    while k.get(endpoint).queue.state() == SENDERS {
+        let Some(thread) = k.get(endpoint).queue.head().filter(|&head| k.get(head).visited_by != number) else { break };
+        k.queue_pop(endpoint);
+        let tcb = k.get_mut(thread);
+        if tcb.badge == badge {
             thread::set_state(k, thread, ThreadState::Restart);
             sched::enqueue(k, thread);
+        } else {
+            tcb.visited_by = number;
+            k.queue_append(endpoint, thread, SENDERS);
         }
+        k.preemption_point()?;
     }
-    sched::reschedule_required(k);
+    k.get_mut(caller).cancellation = 0;
+    Ok(())
 }
 
 /// The endpoint of a capability that may be sent to.

@@ -5,7 +5,7 @@ use abi::label::{Label, Table};
 
 use super::cap::{Cap, Cte, Kind};
 use super::{delete, notification};
-use crate::api::error::{Refusal, Stop};
+use crate::api::error::{Preempted, Refusal, Stop};
 use crate::api::invocation::{Answer, Invocation};
 use crate::arch::Arch;
 use crate::mem::Ref;
@@ -89,12 +89,12 @@ pub fn decode_handler(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop>
                 return Err(Refusal::InvalidCapability(0).into());
             }
             call.commit(k);
-            forget_notification(k, irq);
+            forget_notification(k, irq)?;
             k.insert(cap, source, k.irq_slot(irq));
         }
         Some(Label::IRQClearIRQHandler) => {
             call.commit(k);
-            forget_notification(k, irq);
+            forget_notification(k, irq)?;
         }
         _ => return Err(Refusal::IllegalOperation.into()),
     }
@@ -102,8 +102,8 @@ pub fn decode_handler(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop>
 }
 
 /// The interrupt signals nobody any more.
-pub fn forget_notification(k: &mut Kernel, irq: usize) {
-    delete::delete_one(k, k.irq_slot(irq));
+pub fn forget_notification(k: &mut Kernel, irq: usize) -> Result<(), Preempted> {
+    delete::delete(k, k.irq_slot(irq))
 }
 
 /// The last handler capability is gone: the interrupt is masked and can be issued again.
@@ -121,7 +121,8 @@ pub fn handle(k: &mut Kernel, source: usize) {
         return;
     }
     let cap = k.cap(k.irq_slot(source));
-    debug_assert!(cap.is_null() || cap.is(Kind::Notification));
+    // A zombie: its notification is being deleted.
+    debug_assert!(matches!(cap.kind(), Kind::Null | Kind::Notification | Kind::Zombie));
     if let Some(object) = notification::signallable(cap) {
         notification::signal(k, object, cap.badge());
     }

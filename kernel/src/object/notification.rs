@@ -14,9 +14,10 @@ use abi::object::bits;
 use abi::rights::Rights;
 
 use super::cap::Cap;
-use super::endpoint::{self, Queue, Queued};
+use super::endpoint::{Queue, Queued};
 use super::tcb::{Tcb, ThreadState};
 use super::user_interrupt;
+use crate::api::error::Preempted;
 use crate::arch::Arch;
 use crate::mem::{Kva, Object, Ref};
 use crate::state::Kernel;
@@ -193,13 +194,12 @@ pub fn unbind_thread(k: &mut Kernel, thread: Ref<Tcb>) {
     }
 }
 
-/// The last capability goes away: nobody is bound, nobody waits, no receiver (seL4 `finaliseCap`).
-pub fn finalise(k: &mut Kernel, notification: Ref<Notification>) {
+/// The last capability goes away: nobody is bound, no receiver. Who waits is restarted after that.
+pub fn finalise(k: &mut Kernel, notification: Ref<Notification>) -> Result<(), Preempted> {
     if let Some(thread) = k.get(notification).bound_thread() {
         unbind_thread(k, thread);
     }
-    user_interrupt::release(k, k.get(notification).receiver());
-    endpoint::cancel_all(k, notification);
+    user_interrupt::release(k, k.get(notification).receiver())
 }
 
 /// The notification of a capability that may be signalled.

@@ -9,10 +9,10 @@ use abi::extension::{SENDER_TABLE_BITS, SENDER_TABLE_ENTRIES, SENDER_TABLE_REGIS
 use abi::rights::Rights;
 use uintr::format::SenderEntry;
 
-use super::cap::{Cap, Cte, Kind};
+use super::cap::{Cap, Cte};
 use super::notification::Notification;
 use super::{delete, user_interrupt};
-use crate::api::error::{Refusal, Stop};
+use crate::api::error::{Preempted, Refusal, Stop};
 use crate::api::invocation::{Answer, Invocation};
 use crate::arch::Arch;
 use crate::mem::{Kva, Object, Ref};
@@ -20,6 +20,8 @@ use crate::state::Kernel;
 
 const ENTRIES: usize = SENDER_TABLE_ENTRIES;
 const PAGE_WORDS: usize = 512;
+/// Most entries that can post to one receiver: copying or deleting its notification's capability walks past them.
+const MAX_SENDERS: u16 = 512;
 
 /// A sender table.
 #[repr(C, align(8192))]
@@ -65,6 +67,9 @@ pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
             let receiver = k.get(notification).receiver();
             let free = k.get(table).slots.iter().position(|slot| slot.cap.is_null()).ok_or(Refusal::DeleteFirst)?;
             let entry = SenderEntry::new(receiver, badge.trailing_zeros() as u8).ok_or(Refusal::InvalidArgument(0))?;
+            if k.receivers[usize::from(receiver)].entry_count == MAX_SENDERS {
+                return Err(Refusal::NotEnoughMemory(0).into());
+            }
             call.commit(k);
             invoke_register(k, table, free, source, Cap::sender_entry(notification, badge), entry);
             Ok(Answer::word(free as u64))
@@ -114,6 +119,7 @@ fn invoke_register(
     let slot = slot_of(table, index);
     k.insert_leaf(cap, source, slot);
     let receiver = usize::from(entry.receiver());
+    k.receivers[receiver].entry_count += 1;
     let first = k.receivers[receiver].entries.replace(slot);
     if let Some(first) = first {
         let (other, place) = place(first);
@@ -144,23 +150,23 @@ pub fn disable(k: &mut Kernel, slot: Ref<Cte>, cap: Cap) {
         }
         None => k.receivers[receiver].entries = next,
     }
+    k.receivers[receiver].entry_count -= 1;
     k.arch.fence_senders();
-}
-
-/// Deletes an entry, given its capability slot.
-pub fn clear(k: &mut Kernel, slot: Ref<Cte>) {
-    let cap = k.cap(slot);
-    debug_assert!(cap.is(Kind::SenderEntry));
-    disable(k, slot, cap);
-    k.unlink(slot);
+    k.count_costly_work();
 }
 
 /// A capability to a table goes away: the thread that uses it through this one has none; with the last one, all entries go.
-pub fn finalise(k: &mut Kernel, cap: Cap, last: bool) {
+pub fn finalise(k: &mut Kernel, cap: Cap, last: bool) -> Result<(), Preempted> {
     if let Some(thread) = cap.installed_in() {
         user_interrupt::set_table(k, thread, None);
     }
     if let (true, Some(table)) = (last, cap.object::<SenderTable>()) {
-        (0..ENTRIES).for_each(|index| delete::delete_one(k, slot_of(table, index)));
+        for slot in (0..ENTRIES).map(|index| slot_of(table, index)) {
+            if !k.cap(slot).is_null() {
+                delete::delete_one(k, slot);
+                k.preemption_point()?;
+            }
+        }
     }
+    Ok(())
 }

@@ -81,6 +81,10 @@ pub struct Tcb {
     pub fault_handler: u64,
     /// User-interrupt registers while it does not run.
     pub user_interrupt: UserInterruptState,
+    /// The cancellation of badged sends that it has begun; 0: none (endpoint.rs).
+    pub cancellation: u64,
+    /// BlockedOnSend: the last cancellation that let it stay.
+    pub visited_by: u64,
     /// Next in the list of all threads.
     pub all_next: Option<Ref<Tcb>>,
     /// Previous in that list.
@@ -88,7 +92,7 @@ pub struct Tcb {
     /// Debug name, padded with zero bytes.
     pub name: [u8; NAME_BYTES],
     /// Up to the line where the context starts.
-    pub padding: [u64; 11],
+    pub padding: [u64; 9],
 
     /// Registers.
     pub context: Context,

@@ -7,10 +7,10 @@
 //! involved (special.rs). A core that idles holds none, or `wfi` would not sleep.
 
 use super::cap::Cte;
+use super::delete;
 use super::notification::Notification;
-use super::sender_table;
 use super::tcb::Tcb;
-use crate::api::error::Refusal;
+use crate::api::error::{Preempted, Refusal};
 use crate::arch::Arch;
 use crate::mem::{Paddr, Ref};
 use crate::state::{Kernel, RECEIVERS};
@@ -25,11 +25,13 @@ pub struct Receiver {
     pub thread: Option<Ref<Tcb>>,
     /// First of the sender-table entries that post to it.
     pub entries: Option<Ref<Cte>>,
+    /// How many these are.
+    pub entry_count: u16,
 }
 
 impl Receiver {
     /// Not in use.
-    pub const FREE: Self = Self { notification: None, thread: None, entries: None };
+    pub const FREE: Self = Self { notification: None, thread: None, entries: None, entry_count: 0 };
 }
 
 /// Brings this core's user-interrupt registers in line with the thread that runs next (`None`: idle).
@@ -90,7 +92,7 @@ pub fn check_bind(k: &Kernel, thread: Ref<Tcb>, notification: Ref<Notification>)
 pub fn bind(k: &mut Kernel, thread: Ref<Tcb>, notification: Ref<Notification>, receiver: u16) {
     k.arch.reset_receiver(receiver);
     k.receivers[usize::from(receiver)] =
-        Receiver { notification: Some(notification), thread: Some(thread), entries: None };
+        Receiver { notification: Some(notification), thread: Some(thread), entries: None, entry_count: 0 };
     k.get_mut(notification).set_receiver(receiver);
     change(k, thread, |tcb| {
         let sender_table = tcb.user_interrupt.sender_table;
@@ -101,12 +103,13 @@ pub fn bind(k: &mut Kernel, thread: Ref<Tcb>, notification: Ref<Notification>, r
 }
 
 /// Frees a receiver, if `receiver` is one: no entry posts to it any more, no thread has it.
-pub fn release(k: &mut Kernel, receiver: u16) {
+pub fn release(k: &mut Kernel, receiver: u16) -> Result<(), Preempted> {
     if receiver == 0 {
-        return;
+        return Ok(());
     }
     while let Some(entry) = k.receivers[usize::from(receiver)].entries {
-        sender_table::clear(k, entry);
+        delete::delete_one(k, entry);
+        k.preemption_point()?;
     }
     let Receiver { notification, thread, .. } = k.receivers[usize::from(receiver)];
     if let Some(thread) = thread {
@@ -118,6 +121,7 @@ pub fn release(k: &mut Kernel, receiver: u16) {
     k.arch.fence_senders();
     k.arch.reset_receiver(receiver);
     k.receivers[usize::from(receiver)] = Receiver::FREE;
+    Ok(())
 }
 
 /// TCB_SetSenderTable: the table that `uipi.send` of the thread uses.
@@ -126,6 +130,6 @@ pub fn set_table(k: &mut Kernel, thread: Ref<Tcb>, table: Option<Paddr>) {
 }
 
 /// The thread is being deleted. Its sender table goes with its slots.
-pub fn forget_thread(k: &mut Kernel, thread: Ref<Tcb>) {
-    release(k, k.get(thread).user_interrupt.receiver);
+pub fn forget_thread(k: &mut Kernel, thread: Ref<Tcb>) -> Result<(), Preempted> {
+    release(k, k.get(thread).user_interrupt.receiver)
 }

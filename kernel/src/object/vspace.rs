@@ -12,7 +12,7 @@ use abi::object::bits;
 
 use super::cap::Cap;
 use super::tcb::{Slot, Tcb};
-use crate::api::error::Refusal;
+use crate::api::error::{Preempted, Refusal};
 use crate::arch::Arch;
 use crate::arch::sv39::{self, Pte};
 use crate::mem::{Object, Paddr, Ref};
@@ -114,6 +114,7 @@ pub fn unmap_frame(k: &mut Kernel, cap: Cap) {
     if place.bits() == cap.frame_size().bits() && entry.is_leaf() && entry.paddr() == cap.paddr().0 {
         place.set(k, Pte::EMPTY);
         k.arch.fence_page(asid, vaddr);
+        k.count_costly_work();
     }
 }
 
@@ -138,6 +139,7 @@ fn unmap_table(k: &mut Kernel, cap: Cap) {
     if let Some(place) = entry_of(k, root, table, cap.mapped_address()) {
         place.set(k, Pte::EMPTY);
         k.arch.fence_space(asid);
+        k.count_costly_work();
     }
 }
 
@@ -154,16 +156,16 @@ pub fn finalise_table(k: &mut Kernel, cap: Cap) {
 }
 
 /// The last capability to an ASID pool goes away, and with it all its address spaces.
-pub fn finalise_pool(k: &mut Kernel, cap: Cap) {
+pub fn finalise_pool(k: &mut Kernel, cap: Cap) -> Result<(), Preempted> {
     let base = cap.asid_base();
     let number = usize::from(base) / POOL_ASIDS;
-    let Some(pool) = k.asid_pools[number].filter(|&pool| cap.object() == Some(pool)) else { return };
+    let Some(pool) = k.asid_pools[number].filter(|&pool| cap.object() == Some(pool)) else { return Ok(()) };
     for index in 0..POOL_ASIDS {
         if k.get(pool).0[index].is_some() {
-            k.arch.evict_space(base + index as u16);
+            asid::release(k, base + index as u16);
+            k.preemption_point()?;
         }
     }
     k.asid_pools[number] = None;
-    let current = k.current();
-    enter(k, current);
+    Ok(())
 }

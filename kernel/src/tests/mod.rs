@@ -8,6 +8,7 @@ mod faults;
 mod fpu;
 mod ipc;
 mod notifications;
+mod preemption;
 mod random_worlds;
 mod scheduling;
 mod slots;

@@ -168,7 +168,7 @@ fn decode_extension(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -> Result<
                 return Err(Refusal::IllegalOperation.into());
             }
             call.commit(k);
-            user_interrupt::release(k, receiver);
+            user_interrupt::release(k, receiver)?;
         }
         TCB_SET_SENDER_TABLE => {
             let source = call.extra(0)?;

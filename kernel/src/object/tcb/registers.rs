@@ -58,8 +58,9 @@ pub fn decode_write(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -> Result<
         let value = call.word(k, 2 + index);
         k.get_mut(tcb).context.x[usize::from(register)] = value;
     }
-    let context = &mut k.get_mut(tcb).context;
-    context.next_pc = context.x[PC];
+    let object = k.get_mut(tcb);
+    object.cancellation = 0;
+    object.context.next_pc = object.context.x[PC];
     if flags & 1 != 0 {
         thread::resume(k, tcb);
     }
@@ -79,6 +80,7 @@ pub fn decode_copy(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -> Result<(
     if flags & 2 != 0 {
         thread::resume(k, tcb);
     }
+    k.get_mut(tcb).cancellation = 0;
     let (frame, integer) = X.split_at(FRAME_COUNT);
     if flags & 4 != 0 {
         copy(k, source, tcb, frame);

@@ -83,6 +83,7 @@ pub fn release(k: &mut Kernel, asid: u16) {
     debug_assert!(find_root(k, asid).is_ok());
     k.get_mut(pool).0[usize::from(asid) % POOL_ASIDS] = None;
     k.arch.evict_space(asid);
+    k.count_costly_work();
     let current = k.current();
     enter(k, current);
 }
