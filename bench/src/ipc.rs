@@ -31,6 +31,7 @@ use crate::figure::{Chart, Line, Scale};
 use crate::published::Figures;
 use crate::results::{Params, Record};
 use crate::table::{self, Table};
+use crate::wake;
 
 /// Calls in flight, of the published figure.
 pub const CONCURRENCIES: [u32; 6] = [1, 2, 4, 8, 16, 32];
@@ -156,6 +157,8 @@ pub struct Sweep {
     pub calls: u64,
     /// Calls before these.
     pub warmup: u64,
+    /// Wakes to measure beside the calls.
+    pub wakes: Vec<wake::Spec>,
 }
 
 impl Sweep {
@@ -163,16 +166,21 @@ impl Sweep {
     pub fn new(quick: bool) -> Self {
         let (calls, warmup) = if quick { (256, 64) } else { (2048, 256) };
         let (concurrencies, loads) = (CONCURRENCIES.to_vec(), vec![Load::None]);
-        Self { transports: Transport::ALL.to_vec(), concurrencies, loads, calls, warmup }
+        Self { transports: Transport::ALL.to_vec(), concurrencies, loads, calls, warmup, wakes: Vec::new() }
     }
 
     /// Every point of the published ratios, with all loads; `quick` a few of them.
     pub fn full(quick: bool) -> Self {
         if quick {
             let loads = vec![Load::None, Load::Moderate];
-            return Self { concurrencies: vec![1, 8, 64], loads, ..Self::new(true) };
+            return Self { concurrencies: vec![1, 8, 64], loads, wakes: wake::Spec::all(true), ..Self::new(true) };
         }
-        Self { concurrencies: ALL_CONCURRENCIES.to_vec(), loads: Load::ALL.to_vec(), ..Self::new(false) }
+        Self {
+            concurrencies: ALL_CONCURRENCIES.to_vec(),
+            loads: Load::ALL.to_vec(),
+            wakes: wake::Spec::all(false),
+            ..Self::new(false)
+        }
     }
 
     /// The points, by load, by transport and then by calls in flight; those with more threads than a program may have are left out.

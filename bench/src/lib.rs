@@ -15,3 +15,4 @@ pub mod results;
 pub mod socket;
 pub mod table;
 pub mod tour;
+pub mod wake;

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::progress::Progress;
 use crate::results::{self, Machine, Record, Summary};
 use crate::table::Colour;
-use crate::{capture, ipc, jobs, kernel, socket};
+use crate::{capture, ipc, jobs, kernel, socket, wake};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub struct Measured {
     pub kernel: Vec<kernel::Point>,
     /// The null call.
     pub ipc: Vec<ipc::Point>,
+    /// Wakes.
+    pub wakes: Vec<wake::Point>,
     /// Sockets.
     pub socket: Vec<socket::Point>,
     /// The images that ran, in the order of the points, with their SHA-256.
@@ -68,7 +70,8 @@ pub struct Measured {
 impl Measured {
     /// All records, in the order of the experiments.
     pub fn records(&self) -> Vec<Record> {
-        [kernel::records(&self.kernel), ipc::records(&self.ipc), socket::records(&self.socket)].concat()
+        let Self { kernel, ipc, wakes, socket, .. } = self;
+        [kernel::records(kernel), ipc::records(ipc), wake::records(wakes), socket::records(socket)].concat()
     }
 }
 
@@ -76,20 +79,21 @@ impl Measured {
 enum Job {
     Kernel(kernel::Spec, Boot),
     Ipc(ipc::Spec, Boot),
+    Wake(wake::Spec, Boot),
     Socket(socket::Spec, Boot),
 }
 
 impl Job {
     fn boot(&self) -> &Boot {
         match self {
-            Self::Kernel(_, boot) | Self::Ipc(_, boot) | Self::Socket(_, boot) => boot,
+            Self::Kernel(_, boot) | Self::Ipc(_, boot) | Self::Wake(_, boot) | Self::Socket(_, boot) => boot,
         }
     }
 
     /// The points that it measures, in words.
     fn labels(&self) -> Vec<String> {
         match self {
-            Self::Kernel(_, boot) | Self::Ipc(_, boot) => vec![boot.label.clone()],
+            Self::Kernel(_, boot) | Self::Ipc(_, boot) | Self::Wake(_, boot) => vec![boot.label.clone()],
             Self::Socket(spec, boot) => spec.labels(&boot.label),
         }
     }
@@ -138,11 +142,12 @@ pub fn measure(
     socket: Option<&socket::Sweep>,
     captured: bool,
 ) -> Result<Measured, Error> {
+    let wakes = ipc.map(|sweep| sweep.wakes.clone()).unwrap_or_default();
     let ipc = ipc.map(ipc::Sweep::specs).unwrap_or_default();
     let socket = socket.map(socket::Sweep::specs).unwrap_or_default();
-    let points = kernel.len() + ipc.len() + socket.iter().map(socket::Spec::points).sum::<usize>();
+    let points = kernel.len() + ipc.len() + wakes.len() + socket.iter().map(socket::Spec::points).sum::<usize>();
     let progress = Progress::new(points as u64);
-    let result = measure_specs(kernel, ipc, socket, captured, &progress);
+    let result = measure_specs(kernel, ipc, &wakes, socket, captured, &progress);
     progress.finish();
     result
 }
@@ -151,13 +156,16 @@ pub fn measure(
 fn measure_specs(
     kernel: &[kernel::Spec],
     ipc: Vec<ipc::Spec>,
+    wakes: &[wake::Spec],
     socket: Vec<socket::Spec>,
     captured: bool,
     progress: &Progress,
 ) -> Result<Measured, Error> {
     let mut builder = Builder::new()?;
     let manifests = socket.iter().map(socket::Spec::manifest).chain(ipc.iter().map(ipc::Spec::manifest));
-    for manifest in manifests.chain(kernel.iter().map(kernel::Spec::manifest)) {
+    for manifest in
+        manifests.chain(kernel.iter().map(kernel::Spec::manifest)).chain(wakes.iter().map(wake::Spec::manifest))
+    {
         builder.check(&manifest?)?;
     }
     progress.phase("building the images");
@@ -173,6 +181,10 @@ fn measure_specs(
     for spec in ipc {
         let boot = spec.boot(&mut builder)?;
         jobs.push(Job::Ipc(spec, boot));
+    }
+    for &spec in wakes {
+        let boot = spec.boot(&mut builder)?;
+        jobs.push(Job::Wake(spec, boot));
     }
     progress.phase("measuring");
     let runs = jobs::run(&jobs, jobs::workers(), |job| {
@@ -192,6 +204,10 @@ fn measure_specs(
                 measured.ipc.push(spec.point(run)?);
                 measured.images.push(image(boot));
             }
+            Job::Wake(spec, boot) => {
+                measured.wakes.push(spec.point(run)?);
+                measured.images.push(image(boot));
+            }
             Job::Socket(..) => {}
         }
     }
@@ -209,6 +225,7 @@ fn measure_specs(
 pub fn summary(measured: &Measured) -> Summary {
     let harts = measured.kernel.iter().map(|point| point.measure.harts());
     let harts = harts.chain(measured.ipc.iter().map(|point| point.transport.harts()));
+    let harts = harts.chain(measured.wakes.iter().map(|_| 2));
     let harts = harts.chain(measured.socket.iter().map(|point| point.harts)).max().unwrap_or(1);
     let machine = Machine { harts: harts.into(), ..boot::machine() };
     Summary::new(commit(), &measured.images, machine, boot::SEED, measured.records())
@@ -246,6 +263,9 @@ fn tables(measured: &Measured, written: &[PathBuf]) -> String {
     let mut text = String::new();
     if !measured.kernel.is_empty() {
         text += &format!("{}\n", kernel::table(&measured.kernel).render(colour));
+    }
+    if !measured.wakes.is_empty() {
+        text += &format!("{}\n", wake::table(&measured.wakes).render(colour));
     }
     for table in ipc::tables(&measured.ipc) {
         text += &format!("{}\n", table.render(colour));
