@@ -61,6 +61,8 @@ fn panic(info: &PanicInfo) -> ! {
 
 /// Numbers of system calls (libsel4, `sel4/syscall.h`): `seL4_Call`.
 pub const CALL: i64 = -1;
+/// `seL4_ReplyRecv`.
+pub const REPLY_RECV: i64 = -2;
 /// `seL4_Send`.
 pub const SEND: i64 = -3;
 /// `seL4_NBSend`.

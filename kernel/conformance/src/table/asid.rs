@@ -52,7 +52,35 @@ pub fn run(s: &mut impl System) {
         ],
     );
     s.prepare(ROOT, CNodeDelete, &[device_block, 64], &[]);
+    full_pool(s);
     full(s);
+}
+
+/// ASIDs of a pool (`seL4_ASIDPoolIndexBits` = 9).
+const ASIDS: u64 = 512;
+
+/// All ASIDs of a pool in use.
+fn full_pool(s: &mut impl System) {
+    let u = s.block();
+    let (block, pool) = (s.make(u, o::UNTYPED, 12), s.fresh());
+    s.prepare(CONTROL, RISCVASIDControlMakePool, &[pool, 64], &[block, ROOT]);
+    // One more than there is room for, in consecutive slots.
+    let first = s.fresh();
+    (0..ASIDS).for_each(|_| assert!(s.fresh() > first, "slots are handed out in order"));
+    for (offset, count) in [(0, 256), (256, 256), (512, 1)] {
+        s.prepare(u, UntypedRetype, &[o::PAGE_TABLE, 0, 0, 0, first + offset, count], &[ROOT]);
+    }
+    (first..first + ASIDS).for_each(|table| s.prepare(pool, RISCVASIDPoolAssign, &[], &[table]));
+    let last = first + ASIDS;
+    s.check(
+        "RISCV_ASIDPool",
+        &[
+            ("no ASID left", pool, RISCVASIDPoolAssign, &[], &[last], 8, &[]),
+            ("no ASID left, used table", pool, RISCVASIDPoolAssign, &[], &[first], 2, &[1]),
+            ("delete one address space", ROOT, CNodeDelete, &[first + 7, 64], &[], 0, &[]),
+            ("its ASID is free", pool, RISCVASIDPoolAssign, &[], &[last], 0, &[]),
+        ],
+    );
 }
 
 /// All pools in use.

@@ -4,7 +4,9 @@
 //! | file | what |
 //! |---|---|
 //! | `boot` | what a root task finds when it starts |
-//! | `fault` `ipc` `transfer` `reply` `order` | faults, messages and signals, capabilities in messages, reply capabilities, who runs next |
+//! | `fault` `page` | faults and their replies; what a mapping allows |
+//! | `ipc` `queue` `transfer` `reply` | messages and signals, queues, capabilities in messages, reply capabilities |
+//! | `order` | who runs next |
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -16,6 +18,10 @@ mod fault;
 mod ipc;
 #[cfg(target_os = "none")]
 mod order;
+#[cfg(target_os = "none")]
+mod page;
+#[cfg(target_os = "none")]
+mod queue;
 #[cfg(target_os = "none")]
 mod reply;
 #[cfg(target_os = "none")]
@@ -29,7 +35,9 @@ fn run(mut machine: sel4_conformance::server::Machine, others: u64) -> ! {
     boot::run(&mut machine, others);
     sel4_conformance::table::all(&mut machine);
     fault::run(&mut machine);
+    page::run(&mut machine);
     ipc::run(&mut machine);
+    queue::run(&mut machine);
     transfer::run(&mut machine);
     reply::run(&mut machine);
     order::run(&mut machine);
