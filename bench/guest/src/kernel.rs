@@ -24,32 +24,45 @@ impl Plan {
         Self { words: env.arg_or("words", 0), warmup: env.arg_or("warmup", 64), rounds: env.arg_or("rounds", 1024) }
     }
 
-    /// Cycles that the timed rounds of `round` take together, with the loop around them.
+    /// What the timed rounds of `round` take together, with the loop around them.
     #[inline(always)]
-    pub fn time(self, mut round: impl FnMut()) -> u64 {
+    pub fn time(self, mut round: impl FnMut()) -> Cost {
         (0..self.warmup).for_each(|_| round());
-        let start = time::cycles();
+        let (instructions, cycles) = (time::instructions(), time::cycles());
         (0..self.rounds).for_each(|_| round());
-        time::cycles() - start
+        Cost { cycles: time::cycles() - cycles, instructions: time::instructions() - instructions }
     }
+}
+
+/// What something takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// Core cycles.
+    pub cycles: u64,
+    /// Instructions of this hart, in whatever mode.
+    pub instructions: u64,
 }
 
 /// A clock that one thread starts and another one of the same hart stops, once a round.
 #[derive(Debug)]
 pub struct Clock {
     start: AtomicU64,
-    total: AtomicU64,
+    first_instruction: AtomicU64,
+    cycles: AtomicU64,
+    instructions: AtomicU64,
 }
 
 impl Clock {
     /// Nothing timed yet.
     pub const fn new() -> Self {
-        Self { start: AtomicU64::new(0), total: AtomicU64::new(0) }
+        const ZERO: AtomicU64 = AtomicU64::new(0);
+        Self { start: ZERO, first_instruction: ZERO, cycles: ZERO, instructions: ZERO }
     }
 
     /// A round starts.
     #[inline(always)]
     pub fn start(&self) {
+        self.first_instruction.store(time::instructions(), Ordering::Relaxed);
         self.start.store(time::cycles(), Ordering::Relaxed);
     }
 
@@ -57,14 +70,17 @@ impl Clock {
     #[inline(always)]
     pub fn stop(&self, timed: bool) {
         let cycles = time::cycles() - self.start.load(Ordering::Relaxed);
+        let instructions = time::instructions() - self.first_instruction.load(Ordering::Relaxed);
         if timed {
-            self.total.fetch_add(cycles, Ordering::Relaxed);
+            self.cycles.fetch_add(cycles, Ordering::Relaxed);
+            self.instructions.fetch_add(instructions, Ordering::Relaxed);
         }
     }
 
-    /// Cycles of all rounds that count.
-    pub fn total(&self) -> u64 {
-        self.total.load(Ordering::Relaxed)
+    /// All rounds that count.
+    pub fn total(&self) -> Cost {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Cost { cycles: load(&self.cycles), instructions: load(&self.instructions) }
     }
 }
 

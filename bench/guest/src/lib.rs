@@ -3,6 +3,7 @@
 
 extern crate alloc;
 
+pub mod alarm;
 pub mod kernel;
 pub mod matrix;
 pub mod null_call;

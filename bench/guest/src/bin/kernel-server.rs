@@ -5,9 +5,9 @@
 #[cfg(target_os = "none")]
 mod program {
     use bench_guest::kernel::{Clock, Plan};
-    use userlib::MessageInfo;
     use userlib::cap::{Endpoint, slot};
     use userlib::env::{Env, Transport};
+    use userlib::{MessageInfo, syscall};
 
     userlib::program!(main);
 
@@ -21,6 +21,9 @@ mod program {
         match (env.arg("measure"), thread) {
             (Some("signal-lower"), 0) => wait_for_signals(),
             (Some("signal-lower"), _) => signal(plan, endpoint),
+            (Some("yield"), _) => loop {
+                syscall::yield_now();
+            },
             _ => answer(plan, endpoint),
         }
     }
@@ -53,7 +56,8 @@ mod program {
             SIGNALS.start();
             slot::DOORBELL.signal();
             SIGNALS.stop((plan.warmup..plan.warmup + plan.rounds).contains(&round));
-            endpoint.reply_recv(MessageInfo::new(0, 0, 0, 1), [SIGNALS.total(), 0, 0, 0]);
+            let total = SIGNALS.total();
+            endpoint.reply_recv(MessageInfo::new(0, 0, 0, 2), [total.cycles, total.instructions, 0, 0]);
         }
         unreachable!("the client leaves before the counter ends")
     }

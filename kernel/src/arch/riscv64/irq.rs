@@ -11,21 +11,29 @@ pub fn init_core() {
 
 /// The most urgent interrupt that this core has pending. An external one is claimed, a software one taken back.
 pub fn pending(plic: Option<&Plic>) -> Option<Interrupt> {
-    let pending = csr::read!("sip") & csr::read!("sie");
+    let pending = enabled_pending();
     if pending & csr::interrupt::EXTERNAL != 0
         && let Some(source) = plic.and_then(|plic| plic.claim(core_number()))
     {
         return Some(Interrupt::Source(source));
     }
-    if pending & csr::interrupt::SOFTWARE != 0 {
+    if pending & csr::interrupt::SOFTWARE != 0 || smp::several() && smp::is_called() {
         smp::acknowledge();
         return Some(Interrupt::Software);
     }
     (pending & csr::interrupt::TIMER != 0).then_some(Interrupt::Timer)
 }
 
-/// Sleeps until something is pending that this core listens to. Interrupts stay disabled in the kernel; `wfi` wakes anyway.
+fn enabled_pending() -> usize {
+    csr::read!("sip") & csr::read!("sie")
+}
+
+/// Waits until something is pending that this core listens to: with several cores, by looking for a while, then asleep. Interrupts stay
+/// disabled in the kernel; `wfi` wakes anyway.
 pub fn wait() {
+    if smp::several() && smp::look(|| enabled_pending() != 0) {
+        return;
+    }
     // SAFETY: waits.
     unsafe { core::arch::asm!("wfi", options(nomem, nostack)) }
 }

@@ -1,6 +1,8 @@
 //! The cores: their harts, how they are started, interrupted, and kept out of each other's way.
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+
+use abi::config::MAX_NUM_NODES;
 
 use super::lock::{Ticket, TicketLock};
 use super::once::Once;
@@ -62,10 +64,56 @@ pub fn unlock() {
     }
 }
 
-/// Interrupts the cores of `mask` (bit = core).
+/// Whether a core needs an interrupt to come into the kernel, or looks by itself. On a line of its own: who calls writes it once.
+///
+/// ```text
+///        call: interrupt it              call: it sees that
+///   BUSY ───────────────────▶ CALLED ◀─────────────────── LOOKING
+///    ▲ ▲                        │                            ▲ │
+///    │ └────── acknowledge ─────┘          idles, looks away │ │
+///    └───────────────────────────────────────────────────────┴─┘
+/// ```
+#[repr(align(64))]
+struct Attention(AtomicU8);
+const BUSY: u8 = 0;
+const LOOKING: u8 = 1;
+const CALLED: u8 = 2;
+
+static ATTENTION: [Attention; MAX_NUM_NODES] = [const { Attention(AtomicU8::new(BUSY)) }; MAX_NUM_NODES];
+
+/// Calls the cores of `mask` (bit = core) into the kernel: by an interrupt, unless they look.
 pub fn interrupt(mask: usize) {
-    let harts = (0..cores()).filter(|core| mask & 1 << core != 0).fold(0, |harts, core| harts | 1 << hart(core));
-    sbi::send_ipi(harts);
+    let mut harts = 0;
+    for core in (0..cores()).filter(|core| mask & 1 << core != 0) {
+        // Release: partner is the load in `look`. A core that was called before comes anyway.
+        if ATTENTION[core].0.swap(CALLED, Ordering::AcqRel) == BUSY {
+            harts |= 1 << hart(core);
+        }
+    }
+    if harts != 0 {
+        sbi::send_ipi(harts);
+    }
+}
+
+/// How often an idle core looks before it sleeps: some 6,000 cycles, more than the other side of a conversation between two cores needs.
+/// Waking a sleeping core takes two passes through the firmware, one here and one there, which is more than half of that.
+const LOOKS: usize = 512;
+
+/// Looks for a call, or what `pending` tells, for a while; gives whether there was something.
+pub fn look(pending: impl Fn() -> bool) -> bool {
+    let own = &ATTENTION[super::core_number() % MAX_NUM_NODES].0;
+    if own.compare_exchange(BUSY, LOOKING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return true;
+    }
+    // Acquire: partner is the exchange in `interrupt`.
+    let found = (0..LOOKS).any(|_| own.load(Ordering::Acquire) == CALLED || pending());
+    let called = own.compare_exchange(LOOKING, BUSY, Ordering::AcqRel, Ordering::Acquire).is_err();
+    found || called
+}
+
+/// Whether this core was called.
+pub fn is_called() -> bool {
+    ATTENTION[super::core_number() % MAX_NUM_NODES].0.load(Ordering::Relaxed) == CALLED
 }
 
 /// The harts of all cores but this one, as a mask of hart ids.
@@ -74,8 +122,9 @@ pub fn other_harts() -> usize {
     (0..cores()).filter(|&core| core != own).fold(0, |harts, core| harts | 1 << hart(core))
 }
 
-/// Takes this core's software interrupt back.
+/// Takes the call of this core back. Under the lock, as calls are made.
 pub fn acknowledge() {
+    ATTENTION[super::core_number() % MAX_NUM_NODES].0.store(BUSY, Ordering::Relaxed);
     csr::clear!("sip", csr::interrupt::SOFTWARE);
 }
 
