@@ -67,6 +67,20 @@ fn three_clients_lose_nothing() {
     }
 }
 
+/// Peers of one hart are signalled at the park of the one who rings, some of them earlier.
+#[test]
+fn handing_over_loses_nothing() {
+    for crashes in [0, 1] {
+        holds(Setting { one_hart: true, crashes, ..ONE });
+        holds(Setting { one_hart: true, crashes, can_arm: false, ..TWO });
+    }
+    holds(Setting { one_hart: true, can_arm: false, ..THREE });
+    if full() {
+        holds(Setting { one_hart: true, crashes: 1, spurious: 1, ..TWO });
+        holds(Setting { one_hart: true, ..THREE });
+    }
+}
+
 /// Bells that nobody rang, by user interrupt and by signal, cost a round and nothing else.
 #[test]
 fn spurious_bells_do_no_harm() {
@@ -127,6 +141,11 @@ fn a_claim_must_be_an_exchange() {
 #[test]
 fn a_signal_to_a_thread_that_does_not_wait_yet_must_be_kept() {
     fails(LOST, Rules { latched_signal: false, ..Rules::ALL }, ONE);
+}
+
+#[test]
+fn handing_over_signals_before_it_waits() {
+    fails(LOST, Rules { signal_first: false, ..Rules::ALL }, Setting { one_hart: true, ..ONE });
 }
 
 #[test]

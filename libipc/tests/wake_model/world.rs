@@ -50,7 +50,8 @@ pub enum Step {
     Watch,
     /// The look after doze(Blocked).
     BlockedLook,
-    /// `GuestPort::park`: with user interrupts off, one look at the inbox and then `Wait`, which collects what is pending.
+    /// `GuestPort::park`: with user interrupts off, one look at the inbox and then `Wait`, which collects what is pending; or
+    /// `SignalRecv`, which signals the peer that is owed it before.
     Park,
     /// Blocked in `Wait`; a signal ends it.
     Waiting,
@@ -96,6 +97,8 @@ impl Agent {
         for Store::Entry(channel) | Store::Doze(channel, _) in &mut self.buffer {
             *channel = number(*channel);
         }
+        // Client n is agent n + 1; the server keeps its number.
+        self.owes = self.owes.map(|agent| if agent == 0 { 0 } else { number(agent - 1) + 1 });
     }
 }
 
@@ -112,6 +115,8 @@ pub struct Rules {
     pub exchange: bool,
     /// A signal that finds nobody waiting is kept.
     pub latched_signal: bool,
+    /// `SignalRecv` signals before it waits.
+    pub signal_first: bool,
     /// The supervisor signals the peers of a program that crashed.
     pub reap_signals: bool,
 }
@@ -124,6 +129,7 @@ impl Rules {
         look_again: true,
         exchange: true,
         latched_signal: true,
+        signal_first: true,
         reap_signals: true,
     };
 }
@@ -141,6 +147,8 @@ pub struct Setting {
     pub buffered: bool,
     /// Whether user interrupts reach a running thread (`Port::can_arm`).
     pub can_arm: bool,
+    /// All agents share a hart: peers that are Blocked are signalled when the one who rings has nothing else to do.
+    pub one_hart: bool,
     /// Bells that nobody rang.
     pub spurious: u8,
     /// Agents that may crash.
@@ -159,6 +167,7 @@ impl Setting {
         calls: 3,
         buffered: true,
         can_arm: true,
+        one_hart: false,
         spurious: 0,
         crashes: 0,
         lies: 0,
@@ -196,6 +205,8 @@ struct Agent {
     pending: bool,
     /// The notification is Active.
     signalled: bool,
+    /// A peer of the own hart that is to be signalled at the end of the round (`Ring::signal_at_park`).
+    owes: Option<u8>,
 }
 
 /// Everything.
@@ -248,7 +259,7 @@ impl fmt::Debug for Event {
 impl World {
     /// The start: memory is zero, nobody has run.
     pub fn new(setting: Setting) -> Self {
-        let agent = Agent { step: Step::Poll, buffer: Vec::new(), pending: false, signalled: false };
+        let agent = Agent { step: Step::Poll, buffer: Vec::new(), pending: false, signalled: false, owes: None };
         let channel = Channel {
             doze: [Doze::Running; 2],
             ring: [Ring::default(); 2],
@@ -342,6 +353,21 @@ impl World {
         }
     }
 
+    /// `Ring::signal_at_park`: one peer can be owed a signal; another one gets it now.
+    fn signal_at_park(&mut self, agent: usize, peer: usize) {
+        let before = self.agents[agent].owes.replace(peer as u8).map(usize::from);
+        if let Some(other) = before.filter(|&other| other != peer) {
+            self.signal(other);
+        }
+    }
+
+    /// `Port::flush`: what is owed is done.
+    fn flush(&mut self, agent: usize) {
+        if let Some(peer) = self.agents[agent].owes.take() {
+            self.signal(usize::from(peer));
+        }
+    }
+
     /// This end is done with the channel.
     fn close(&mut self, agent: usize, channel: u8) {
         self.store(agent, Store::Doze(channel, Doze::Closed));
@@ -394,6 +420,7 @@ impl World {
         let step = self.agents[agent].step;
         let then = |change: &dyn Fn(&mut Self)| vec![self.with(|next| change(next))];
         let goes_to = |step: Step| vec![self.with(|next| next.agents[agent].step = step)];
+        let owes = self.agents[agent].owes.is_some();
         let dozes = |doze: Doze, step: Step| {
             then(&|next| {
                 next.doze(agent, doze);
@@ -424,10 +451,18 @@ impl World {
             }),
             Step::Bell(number, claimed) => {
                 let peer = if agent == SERVER { usize::from(number) + 1 } else { SERVER };
-                self.with(|next| next.ring(peer, claimed)).after_publish(agent, number)
+                let is_open = self.channels[usize::from(number)].open[side(agent)];
+                let rung = self.with(|next| match claimed {
+                    Doze::Blocked if self.setting.one_hart && is_open => next.signal_at_park(agent, peer),
+                    _ => next.ring(peer, claimed),
+                });
+                rung.after_publish(agent, number)
             }
-            Step::Look if self.any_ready(agent) => goes_to(Step::Poll),
-            Step::Look if self.setting.can_arm => dozes(Doze::Armed, Step::ArmedLook),
+            Step::Look if self.any_ready(agent) => then(&|next| {
+                next.flush(agent);
+                next.agents[agent].step = Step::Poll;
+            }),
+            Step::Look if self.setting.can_arm && !owes => dozes(Doze::Armed, Step::ArmedLook),
             Step::Look => dozes(Doze::Blocked, Step::BlockedLook),
             Step::ArmedLook | Step::BlockedLook if rules.consumer_fence && !self.is_fenced(agent) => Vec::new(),
             Step::ArmedLook if self.any_ready(agent) => dozes(Doze::Running, Step::Poll),
@@ -442,14 +477,23 @@ impl World {
                 }
                 next
             }
-            Step::BlockedLook if rules.look_again && self.any_ready(agent) => dozes(Doze::Running, Step::Poll),
-            Step::BlockedLook => goes_to(Step::Park),
-            Step::Park if self.agents[agent].signalled || self.agents[agent].pending => then(&|next| {
-                next.agents[agent].signalled = false;
-                next.agents[agent].pending = false;
+            Step::BlockedLook if rules.look_again && self.any_ready(agent) => then(&|next| {
+                next.flush(agent);
                 next.wake(agent);
             }),
-            Step::Park => goes_to(Step::Waiting),
+            Step::BlockedLook => goes_to(Step::Park),
+            Step::Park => then(&|next| {
+                if rules.signal_first {
+                    next.flush(agent);
+                }
+                let state = &mut next.agents[agent];
+                if state.signalled || state.pending {
+                    (state.signalled, state.pending) = (false, false);
+                    next.wake(agent);
+                } else {
+                    state.step = Step::Waiting;
+                }
+            }),
             Step::Waiting | Step::Done | Step::Dead => Vec::new(),
         }
     }
