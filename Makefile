@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri foreign bench-kernel bench-ipc bench-nic calibrate bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri fuzz-kernel foreign bench-kernel bench-ipc bench-nic calibrate bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,6 +46,9 @@ miri: ## undefined behaviour, on nightly (optional)
 
 foreign: ## Debian's riscv64 Linux into target/foreign, for the tests that boot it (optional; apt, 113 MB)
 	soc/tests/foreign/fetch-linux.sh target/foreign/linux
+
+fuzz-kernel: toolchain ## 10 million random system calls on 1 and 4 harts, on a kernel that checks itself (about an hour)
+	FUZZ_CALLS=$${FUZZ_CALLS:-2500000} cargo test --release -p images --test fuzz -- --nocapture
 
 bench-kernel: toolchain ## cycles of calls, signals, mappings; target/results/kernel.json
 	cargo run --release -p bench -- kernel

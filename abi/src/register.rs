@@ -23,6 +23,8 @@ pub const PC: usize = 0;
 pub const RA: usize = 1;
 /// Position of the stack pointer.
 pub const SP: usize = 2;
+/// Global pointer.
+pub const GP: usize = 3;
 /// Position of the frame pointer.
 pub const S0: usize = 4;
 /// Position of the first argument.

@@ -8,7 +8,11 @@ pub mod axinic;
 pub mod dma;
 pub mod goldfish_rtc;
 pub mod mmio;
+pub mod nic;
+pub mod virtio_net;
 
 pub use axinic::AxiNic;
 pub use dma::{DmaBuffer, DmaRegion};
 pub use mmio::{Mmio, Registers};
+pub use nic::NicDriver;
+pub use virtio_net::VirtioNet;

@@ -58,6 +58,11 @@ pub fn kernel(kernel: &Kernel) -> Result<(), Complaint> {
     })
 }
 
+/// The compatible string of a device of a manifest, and whether the program can do without it: such a one ends with `?`.
+pub fn device(word: &str) -> (&str, bool) {
+    word.strip_suffix('?').map_or((word, false), |name| (name, true))
+}
+
 fn program(system: &System, name: &str, program: &Program) -> Result<(), Complaint> {
     let key = |field: &str| format!("program.{name}.{field}");
     valid_name(name, &format!("program.{name}"))?;
@@ -79,11 +84,13 @@ fn program(system: &System, name: &str, program: &Program) -> Result<(), Complai
         format!("{} is not a multiple of {DMA_UNIT} up to 64M", program.dma)
     })?;
     require(program.devices.len() <= MAX_DEVICES, &key("devices"), || format!("at most {MAX_DEVICES} devices"))?;
-    for (index, device) in program.devices.iter().enumerate() {
-        require(!program.devices[..index].contains(device), &key("devices"), || format!("`{device}` is named twice"))?;
+    let names = |program: &Program| program.devices.iter().map(|word| device(word).0.to_owned()).collect::<Vec<_>>();
+    let devices = names(program);
+    for (index, device) in devices.iter().enumerate() {
+        require(!devices[..index].contains(device), &key("devices"), || format!("`{device}` is named twice"))?;
     }
-    for device in &program.devices {
-        let other = system.program.iter().find(|(other, program)| *other != name && program.devices.contains(device));
+    for device in &devices {
+        let other = system.program.iter().find(|(other, program)| *other != name && names(program).contains(device));
         require(other.is_none(), &key("devices"), || {
             format!(
                 "`{device}` is also granted to `{}`; a device belongs to one program",

@@ -132,6 +132,8 @@ pub struct ProgramPlan {
 pub struct DevicePlan {
     /// By which the root task finds it.
     pub compatible: String,
+    /// The program starts without it on a machine that has none.
+    pub optional: bool,
     /// Where its registers may be mapped.
     pub window: Range,
     /// Slots for interrupt handlers.
@@ -319,7 +321,8 @@ fn plan_program(
         .iter()
         .zip(0..)
         .map(|(compatible, index)| DevicePlan {
-            compatible: compatible.clone(),
+            compatible: check::device(compatible).0.into(),
+            optional: check::device(compatible).1,
             window: Range { start: DEVICES + index * DEVICE_WINDOW, size: DEVICE_WINDOW },
             slots: cursor.slots(DEVICE_IRQS),
             first_bit: 63 - (index * DEVICE_IRQS) as u32,

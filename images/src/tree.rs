@@ -6,7 +6,7 @@
 //! / { programs { NAME { priority, hart, threads, cnode-bits = <u32>; main; on-fault-continue; serves; doorbell;
 //!                       entry = <u64>; environment, ipc-buffers, stacks, heap, fault-slots, reply-slots = <range>; stack = <u64>;
 //!                       segments { segment@0 { memory = <range>; file = <range>; write; execute; }; };
-//!                       devices { device@0 { compatible = "..."; window, slots = <range>; first-bit = <u32>; }; };
+//!                       devices { device@0 { compatible = "..."; optional; window, slots = <range>; first-bit = <u32>; }; };
 //!                       dma = <range>; dma-slots = <range>; }; };
 //!     channels { NAME { index, entries = <u32>; transport = "async"; ring, arena = <u64>;
 //!                       client { program = "..."; peer = <u64>; vector = <u32>; ring, arena = <u64>; }; server { ... }; }; }; };
@@ -33,6 +33,7 @@ fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
     let devices = plan.devices.iter().enumerate().map(|(index, device)| {
         node(format!("device@{index}"))
             .with("compatible", device.compatible.as_str())
+            .flag("optional", device.optional)
             .with("window", range(device.window))
             .with("slots", range(device.slots))
             .with("first-bit", device.first_bit)
@@ -106,11 +107,10 @@ pub fn environment(plan: &Plan, program: &ProgramPlan) -> Vec<u8> {
             .with("ring", range(Range { start: end.ring, size: channel.ring }))
             .with("arena", range(Range { start: end.arena, size: channel.arena }))
     });
-    let devices = program
-        .devices
-        .iter()
-        .enumerate()
-        .map(|(index, device)| node(format!("device@{index}")).with("compatible", device.compatible.as_str()));
+    let devices = program.devices.iter().enumerate().map(|(index, device)| {
+        let node = node(format!("device@{index}")).with("compatible", device.compatible.as_str());
+        node.flag("optional", device.optional)
+    });
     let root = node("")
         .with("program", program.name.as_str())
         .with("hart", program.hart as u32)

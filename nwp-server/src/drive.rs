@@ -16,8 +16,8 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Context, Poll};
 
+use drivers::Registers;
 use drivers::goldfish_rtc::GoldfishRtc;
-use drivers::{Registers, axinic};
 use libipc::executor::Events;
 use smoltcp::time::{Duration, Instant};
 
@@ -127,7 +127,7 @@ pub async fn drive<D: Wire>(
     interrupts: Interrupts<'_>,
     alarm: impl Alarm,
     clock: &Clock,
-) -> Result<Infallible, axinic::Error> {
+) -> Result<Infallible, D::Error> {
     let mut deadline = Deadline { alarm, at: None };
     let mut fired = 0;
     let mut polled = Polled::Done;

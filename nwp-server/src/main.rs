@@ -8,13 +8,16 @@
 mod program {
     extern crate alloc;
 
+    use alloc::string::{String, ToString};
     use alloc::vec::Vec;
     use core::cell::RefCell;
     use core::fmt;
 
-    use drivers::axinic::{self, Coalesce, Link};
+    use drivers::axinic::{self, AxiNic, Coalesce};
     use drivers::goldfish_rtc::GoldfishRtc;
-    use drivers::{AxiNic, DmaRegion, Mmio};
+    use drivers::nic::{Link, NicDriver};
+    use drivers::virtio_net::VirtioNet;
+    use drivers::{DmaRegion, Mmio};
     use libipc::executor::Events;
     use libipc::port::GuestPort;
     use libipc::{Executor, OpenError, Server};
@@ -23,7 +26,7 @@ mod program {
     use nwp_server::serve::worker;
     use nwp_server::{Nic, Stack};
     use smoltcp::wire::EthernetAddress;
-    use userlib::env::{Device, Role, Transport};
+    use userlib::env::{Device, Interrupt, Role, Transport};
     use userlib::{Env, println};
 
     userlib::program!(main);
@@ -33,7 +36,7 @@ mod program {
         Argument(BadArgument<'static>),
         Missing(&'static str),
         DmaAddress(userlib::cap::Error),
-        Nic(axinic::Error),
+        Nic(String),
         NoLink,
         Channels(OpenError),
     }
@@ -51,15 +54,63 @@ mod program {
         }
     }
 
+    impl Failure {
+        fn nic(error: impl core::error::Error) -> Self {
+            Self::Nic(error.to_string())
+        }
+    }
+
     fn main(env: &'static Env, _: usize) -> Result<(), Failure> {
+        let dma = env.dma().ok_or(Failure::Missing("DMA memory"))?;
+        let physical = dma.frame(0).physical_address().map_err(Failure::DmaAddress)?;
+        // SAFETY: the environment says that the root task has mapped `dma.region` contiguously from the first frame's address, for this
+        // program alone; it is used nowhere else.
+        let region = unsafe { DmaRegion::new(dma.region.address, physical, dma.region.size) };
+        if let Some(device) = env.device("virtio,device1") {
+            return virtio(env, &device, region);
+        }
+        let engine = env.device("xlnx,axi-dma-1.00.a").ok_or(Failure::Missing("network interface"))?;
+        let mac = env.device("xlnx,axi-ethernet-1.00.a").ok_or(Failure::Missing("network interface"))?;
+        axi(env, &engine, &mac, region)
+    }
+
+    /// Serves with the AXI Ethernet of DMA engine and MAC.
+    fn axi(env: &'static Env, engine: &Device, mac: &Device, mut region: DmaRegion) -> Result<(), Failure> {
+        let config = configure(env, mac.property("local-mac-address").and_then(|bytes| bytes.try_into().ok()))?;
+        let settings = axinic::Config {
+            mac_address: config.mac.0,
+            rx_descriptors: DESCRIPTORS,
+            tx_descriptors: DESCRIPTORS,
+            rx_interrupt: Coalesce::EACH,
+        };
+        let nic = AxiNic::new(window(engine), window(mac), &mut region, settings).map_err(Failure::nic)?;
+        serve(env, &config, nic, region, engine.interrupts().collect())
+    }
+
+    /// Serves with a virtio network device.
+    fn virtio(env: &'static Env, device: &Device, mut region: DmaRegion) -> Result<(), Failure> {
+        let mut nic = VirtioNet::new(window(device), &mut region, DESCRIPTORS).map_err(Failure::nic)?;
+        let config = configure(env, nic.mac_address())?;
+        serve(env, &config, nic, region, device.interrupts().collect())
+    }
+
+    /// The arguments; `station` is the address that the device came with.
+    fn configure(env: &'static Env, station: Option<[u8; 6]>) -> Result<Config, Failure> {
+        Config::from_args(station.map(EthernetAddress), |key| env.arg(key)).map_err(Failure::Argument)
+    }
+
+    /// Serves the clients with the interface `nic`, whose interrupts are `interrupts`.
+    fn serve(
+        env: &'static Env,
+        config: &Config,
+        nic: impl NicDriver,
+        mut region: DmaRegion,
+        mut interrupts: Vec<Interrupt>,
+    ) -> Result<(), Failure> {
         let clock = Clock::new(env.timebase_hz(), userlib::time::ticks);
-        let engine = env.device("xlnx,axi-dma-1.00.a").ok_or(Failure::Missing("xlnx,axi-dma-1.00.a"))?;
-        let mac = env.device("xlnx,axi-ethernet-1.00.a").ok_or(Failure::Missing("xlnx,axi-ethernet-1.00.a"))?;
-        let station = mac.property("local-mac-address").and_then(|bytes| bytes.try_into().ok()).map(EthernetAddress);
-        let config = Config::from_args(station, |key| env.arg(key)).map_err(Failure::Argument)?;
-        let nic = open_nic(env, &config, &engine, &mac, &clock)?;
+        let mut nic = Nic::new(nic, &mut region).ok_or(Failure::Missing("room in the DMA memory"))?;
+        wait_for_link(env, &mut nic, &clock)?;
         let rtc = env.device("google,goldfish-rtc");
-        let mut interrupts: Vec<_> = engine.interrupts().collect();
         let device = interrupts.len();
         interrupts.extend(rtc.iter().flat_map(Device::interrupts));
 
@@ -69,7 +120,7 @@ mod program {
             let _ = interrupts[index].handler.ack();
         };
         // Sequence numbers start where the clock happens to be.
-        let stack = RefCell::new(Stack::new(nic, &config, userlib::time::cycles(), clock.now()));
+        let stack = RefCell::new(Stack::new(nic, config, userlib::time::cycles(), clock.now()));
         let port = GuestPort::from_env(env);
         let server = Server::from_env(env, &port).map_err(Failure::Channels)?;
         let events = Events::new();
@@ -102,33 +153,15 @@ mod program {
         unsafe { Mmio::new(device.registers.address, device.registers.size) }
     }
 
-    /// Starts the NIC and waits for its link.
-    fn open_nic(
-        env: &Env,
-        config: &Config,
-        engine: &Device,
-        mac: &Device,
-        clock: &Clock,
-    ) -> Result<Nic<Mmio>, Failure> {
-        let dma = env.dma().ok_or(Failure::Missing("DMA memory"))?;
-        let physical = dma.frame(0).physical_address().map_err(Failure::DmaAddress)?;
-        // SAFETY: the environment says that the root task has mapped `dma.region` contiguously from the first frame's address, for this
-        // program alone; it is used nowhere else.
-        let mut region = unsafe { DmaRegion::new(dma.region.address, physical, dma.region.size) };
-        let settings = axinic::Config {
-            mac_address: config.mac.0,
-            rx_descriptors: DESCRIPTORS,
-            tx_descriptors: DESCRIPTORS,
-            rx_interrupt: Coalesce::EACH,
-        };
-        let nic = AxiNic::new(window(engine), window(mac), &mut region, settings).map_err(Failure::Nic)?;
-        let mut nic = Nic::new(nic, &mut region).map_err(Failure::Nic)?;
+    fn wait_for_link(env: &Env, nic: &mut Nic<impl NicDriver>, clock: &Clock) -> Result<(), Failure> {
         let deadline = clock.now() + smoltcp::time::Duration::from_secs(5);
         while clock.now() < deadline {
-            if let Link::Up(megabits) = nic.link().map_err(Failure::Nic)? {
-                println!("{}: link up, {megabits} Mb/s", env.name());
-                return Ok(nic);
+            match nic.link().map_err(Failure::nic)? {
+                Link::Up(0) => println!("{}: link up", env.name()),
+                Link::Up(megabits) => println!("{}: link up, {megabits} Mb/s", env.name()),
+                Link::Down => continue,
             }
+            return Ok(());
         }
         Err(Failure::NoLink)
     }

@@ -9,8 +9,8 @@
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use drivers::axinic::{self, AxiNic, Counters, Event, Link, MAX_FRAME, MIN_RX_BUFFER, RxFrame, TxRefused};
-use drivers::{DmaBuffer, DmaRegion, Registers};
+use drivers::nic::{Counters, Event, Link, MAX_FRAME, MIN_RX_BUFFER, NicDriver, RxFrame, TxRefused};
+use drivers::{DmaBuffer, DmaRegion};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
 
@@ -18,12 +18,12 @@ use crate::config::DESCRIPTORS;
 use crate::stack::Wire;
 
 /// The NIC and its buffers that are not with the device.
-pub struct Nic<R> {
-    shared: RefCell<Shared<R>>,
+pub struct Nic<N> {
+    shared: RefCell<Shared<N>>,
 }
 
-struct Shared<R> {
-    nic: AxiNic<R>,
+struct Shared<N> {
+    nic: N,
     /// A received frame that was looked at and not yet taken.
     next: Option<RxFrame>,
     /// Transmit buffers at hand.
@@ -32,41 +32,51 @@ struct Shared<R> {
     starved: bool,
 }
 
-impl<R: Registers> Shared<R> {
+impl<N: NicDriver> Shared<N> {
     fn take_spare(&mut self) -> Option<DmaBuffer> {
         if self.spare.is_empty() {
-            while let Some(buffer) = self.nic.tx_return() {
-                self.spare.push(buffer);
-            }
+            self.collect();
+        }
+        if self.spare.is_empty() && !self.starved {
+            self.starved = true;
+            self.nic.tx_notify(true);
+            // What was done just before need not interrupt.
+            self.collect();
         }
         let buffer = self.spare.pop();
-        if buffer.is_none() != self.starved {
-            self.starved = buffer.is_none();
-            self.nic.tx_notify(self.starved);
+        if self.starved && buffer.is_some() {
+            self.starved = false;
+            self.nic.tx_notify(false);
         }
         buffer
     }
+
+    fn collect(&mut self) {
+        while let Some(buffer) = self.nic.tx_return() {
+            self.spare.push(buffer);
+        }
+    }
 }
 
-impl<R: Registers> Nic<R> {
+impl<N: NicDriver> Nic<N> {
     /// Fills the receive ring of `nic` and sets transmit buffers aside, all from `region`.
-    /// Errors: the region has no room for them.
-    pub fn new(mut nic: AxiNic<R>, region: &mut DmaRegion) -> Result<Self, axinic::Error> {
+    /// `None`: the region has no room for them.
+    pub fn new(mut nic: N, region: &mut DmaRegion) -> Option<Self> {
         let mut spare = Vec::with_capacity(DESCRIPTORS - 1);
         for _ in 1..DESCRIPTORS {
-            let buffer = region.carve(MIN_RX_BUFFER, 64).ok_or(axinic::Error::OutOfDmaMemory)?;
+            let buffer = region.carve(MIN_RX_BUFFER, 64)?;
             // A ring of `DESCRIPTORS` takes one fewer; what a smaller ring refuses is kept for sending.
             if let Err(refused) = nic.rx_provide(buffer) {
                 spare.push(refused);
             }
-            spare.push(region.carve(MIN_RX_BUFFER, 64).ok_or(axinic::Error::OutOfDmaMemory)?);
+            spare.push(region.carve(MIN_RX_BUFFER, 64)?);
         }
         nic.rx_publish();
-        Ok(Self { shared: RefCell::new(Shared { nic, next: None, spare, starved: false }) })
+        Some(Self { shared: RefCell::new(Shared { nic, next: None, spare, starved: false }) })
     }
 
     /// State of the link; sets the MAC's speed.
-    pub fn link(&mut self) -> Result<Link, axinic::Error> {
+    pub fn link(&mut self) -> Result<Link, N::Error> {
         self.shared.get_mut().nic.link()
     }
 
@@ -76,13 +86,13 @@ impl<R: Registers> Nic<R> {
     }
 }
 
-impl<R: Registers> Wire for Nic<R> {
-    fn acknowledge(&mut self) -> Result<(), axinic::Error> {
+impl<N: NicDriver> Wire for Nic<N> {
+    type Error = N::Error;
+
+    fn acknowledge(&mut self) -> Result<(), N::Error> {
         let nic = &mut self.shared.get_mut().nic;
-        let (receive, transmit) = (nic.rx_event(), nic.tx_event());
-        if receive == Event::Error || transmit == Event::Error {
+        if nic.acknowledge() == Event::Error {
             nic.recover()?;
-            nic.link()?;
         }
         Ok(())
     }
@@ -107,19 +117,19 @@ impl<R: Registers> Wire for Nic<R> {
 }
 
 /// A received frame; its buffer goes back to the device.
-pub struct Received<'a, R: Registers> {
-    shared: &'a RefCell<Shared<R>>,
+pub struct Received<'a, N: NicDriver> {
+    shared: &'a RefCell<Shared<N>>,
     frame: Option<RxFrame>,
 }
 
-impl<R: Registers> RxToken for Received<'_, R> {
+impl<N: NicDriver> RxToken for Received<'_, N> {
     fn consume<T, F: FnOnce(&[u8]) -> T>(self, f: F) -> T {
         // `frame` is there until `Drop`; an empty frame is ignored by smoltcp.
         f(self.frame.as_ref().map_or(&[], RxFrame::bytes))
     }
 }
 
-impl<R: Registers> Drop for Received<'_, R> {
+impl<N: NicDriver> Drop for Received<'_, N> {
     fn drop(&mut self) {
         if let Some(frame) = self.frame.take() {
             // Cannot be refused: the ring has had a free descriptor since this frame left it.
@@ -129,12 +139,12 @@ impl<R: Registers> Drop for Received<'_, R> {
 }
 
 /// The right to send one frame.
-pub struct Sending<'a, R: Registers> {
-    shared: &'a RefCell<Shared<R>>,
+pub struct Sending<'a, N: NicDriver> {
+    shared: &'a RefCell<Shared<N>>,
     buffer: Option<DmaBuffer>,
 }
 
-impl<R: Registers> TxToken for Sending<'_, R> {
+impl<N: NicDriver> TxToken for Sending<'_, N> {
     fn consume<T, F: FnOnce(&mut [u8]) -> T>(mut self, length: usize, f: F) -> T {
         let Some(mut buffer) = self.buffer.take() else { return f(&mut []) };
         let result = f(&mut buffer.bytes_mut()[..length]);
@@ -148,7 +158,7 @@ impl<R: Registers> TxToken for Sending<'_, R> {
     }
 }
 
-impl<R: Registers> Drop for Sending<'_, R> {
+impl<N: NicDriver> Drop for Sending<'_, N> {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
             self.shared.borrow_mut().spare.push(buffer);
@@ -156,17 +166,17 @@ impl<R: Registers> Drop for Sending<'_, R> {
     }
 }
 
-impl<R: Registers> Device for Nic<R> {
+impl<N: NicDriver> Device for Nic<N> {
     type RxToken<'a>
-        = Received<'a, R>
+        = Received<'a, N>
     where
-        R: 'a;
+        N: 'a;
     type TxToken<'a>
-        = Sending<'a, R>
+        = Sending<'a, N>
     where
-        R: 'a;
+        N: 'a;
 
-    fn receive(&mut self, _: Instant) -> Option<(Received<'_, R>, Sending<'_, R>)> {
+    fn receive(&mut self, _: Instant) -> Option<(Received<'_, N>, Sending<'_, N>)> {
         let shared = self.shared.get_mut();
         // A frame is taken only when it can be answered; otherwise it waits in the ring for the transmit interrupt.
         let buffer = shared.take_spare()?;
@@ -178,7 +188,7 @@ impl<R: Registers> Device for Nic<R> {
         Some((Received { shared, frame: Some(frame) }, Sending { shared, buffer: Some(buffer) }))
     }
 
-    fn transmit(&mut self, _: Instant) -> Option<Sending<'_, R>> {
+    fn transmit(&mut self, _: Instant) -> Option<Sending<'_, N>> {
         let buffer = self.shared.get_mut().take_spare()?;
         Some(Sending { shared: &self.shared, buffer: Some(buffer) })
     }

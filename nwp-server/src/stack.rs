@@ -9,7 +9,6 @@
 
 use core::task::Waker;
 
-use drivers::axinic;
 use smoltcp::iface::{Config as InterfaceConfig, Interface, PollIngressSingleResult, PollResult};
 use smoltcp::phy::Device;
 use smoltcp::time::Instant;
@@ -20,9 +19,11 @@ use crate::socket::Sockets;
 
 /// A device that collects what it is given and lets the hardware have it on request.
 pub trait Wire: Device {
+    /// Why the hardware cannot be used any more.
+    type Error: core::error::Error;
     /// Acknowledges the hardware's interrupts, and brings hardware that has stopped back to life. To be called before
     /// [`Device::receive`] is, or a frame could be missed. Errors: it does not come back.
-    fn acknowledge(&mut self) -> Result<(), axinic::Error>;
+    fn acknowledge(&mut self) -> Result<(), Self::Error>;
     /// Lets `look` see the frame that [`Device::receive`] would give next; `None` if there is none.
     fn peek<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Option<T>;
     /// Whether the last [`Device::transmit`] or [`Device::receive`] had no buffer to send from. The hardware interrupts when there is one.

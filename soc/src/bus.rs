@@ -9,7 +9,9 @@ use crate::console::Console;
 use crate::device::{BusError, Context, Device, Exit};
 use crate::devices::ats_intc::AtsIntc;
 use crate::devices::clint::{self, Clint};
+use crate::devices::htif::{self, Htif};
 use crate::devices::plic::Plic;
+use crate::devices::uart::{self, Keyboard, Uart};
 use crate::devices::uintc::Uintc;
 use crate::event::EventQueue;
 use crate::hart::csr::irq;
@@ -79,14 +81,18 @@ impl Lines {
     }
 }
 
-/// Where the CLINT is among the slots.
+/// Where these are among the slots.
 const CLINT_SLOT: usize = 1;
+const UART_SLOT: usize = 2;
+const HTIF_SLOT: usize = 3;
 
 enum Model {
     Plic,
     Uintc,
     Clint,
     AtsIntc,
+    Uart,
+    Htif,
     Boxed(Box<dyn Device>),
 }
 
@@ -114,9 +120,10 @@ pub(crate) struct Bus {
     uintc: Uintc,
     clint: Clint,
     ats_intc: AtsIntc,
+    uart: Uart,
+    /// Of a bare program that has `tohost`.
+    htif: Option<Htif>,
     requests: Vec<(u32, bool)>,
-    /// RAM offset of `tohost` of a bare program.
-    to_host: Option<u64>,
     /// Time never goes back for devices, although harts of a fast machine are not strictly ordered.
     latest: SimTime,
 }
@@ -177,6 +184,9 @@ impl Context for Door<'_> {
     fn console(&mut self, byte: u8) {
         self.console.put(byte);
     }
+    fn flush_console(&mut self) {
+        self.console.flush();
+    }
 }
 
 impl Bus {
@@ -196,6 +206,9 @@ impl Bus {
             slots: vec![
                 slot(board::PLIC, Model::Plic, Path::Plic),
                 slot(board::CLINT, Model::Clint, Path::Control),
+                Slot { sources: vec![board::UART_IRQ], ..slot(board::UART, Model::Uart, Path::Axi) },
+                // It has no registers.
+                slot(Window { base: 0, size: 0 }, Model::Htif, Path::Control),
                 slot(board::ATS_INTC, Model::AtsIntc, Path::Control),
                 slot(board::UINTC, Model::Uintc, Path::Control),
             ],
@@ -204,8 +217,9 @@ impl Bus {
             uintc: Uintc::new(harts, user_interrupts),
             clint: Clint::new(harts),
             ats_intc: AtsIntc::default(),
+            uart: Uart::default(),
+            htif: None,
             requests: Vec::new(),
-            to_host: None,
             latest: SimTime::ZERO,
         }
     }
@@ -303,6 +317,8 @@ impl Bus {
             Model::Uintc => self.uintc.latency_cycles(),
             Model::Clint => self.clint.latency_cycles(),
             Model::AtsIntc => self.ats_intc.latency_cycles(),
+            Model::Uart => self.uart.latency_cycles(),
+            Model::Htif => 0,
             Model::Boxed(device) => device.latency_cycles(),
         }
     }
@@ -348,6 +364,11 @@ impl Bus {
             Model::Uintc => &mut self.uintc,
             Model::Clint => &mut self.clint,
             Model::AtsIntc => &mut self.ats_intc,
+            Model::Uart => &mut self.uart,
+            Model::Htif => match &mut self.htif {
+                Some(htif) => htif,
+                None => return Err(BusError::Unmapped),
+            },
             Model::Boxed(device) => device.as_mut(),
         };
         let result = act(device, &mut door);
@@ -363,33 +384,37 @@ impl Bus {
         result
     }
 
-    /// Watches the 8-byte word at physical address `at` as `tohost`.
-    pub fn watch_to_host(&mut self, at: u64) {
-        let offset = at.wrapping_sub(RAM_BASE);
-        if self.ram.get(offset, 8).is_some() {
-            self.to_host = Some(offset);
+    /// A byte for the UART to receive, `time` from power-on.
+    pub fn type_byte(&mut self, time: SimTime, byte: u8) {
+        self.inject(UART_SLOT, time, byte.into());
+    }
+
+    /// Lets somebody type at the UART.
+    pub fn attach_keyboard(&mut self, keyboard: Box<dyn Keyboard>) {
+        self.uart.set_keyboard(keyboard);
+        self.inject(UART_SLOT, SimTime::ZERO, uart::ASK_KEYBOARD);
+    }
+
+    /// Watches the words `tohost` and `fromhost` at these physical addresses.
+    pub fn watch_to_host(&mut self, to_host: u64, from_host: Option<u64>) {
+        if self.ram.get(to_host.wrapping_sub(RAM_BASE), 8).is_some() {
+            self.htif = Some(Htif::new(to_host, from_host));
         }
     }
 
-    /// True if the page of `offset` must stay out of the write TLB because of `tohost`.
+    /// True if the page of `offset` must stay out of the write TLB because of `tohost`, which lies in one page.
     pub fn is_to_host_page(&self, offset: u64) -> bool {
-        self.to_host.is_some_and(|at| at / PAGE_BYTES == offset / PAGE_BYTES)
+        self.htif.as_ref().is_some_and(|htif| (htif.to_host() - RAM_BASE) / PAGE_BYTES == offset / PAGE_BYTES)
     }
 
-    /// After a slow store to `offset`: acts on `tohost`. Device 0 command 0 with an odd payload ends the run with payload / 2;
-    /// device 1 command 1 prints a byte (host-target interface of the RISC-V test programs).
-    pub fn check_to_host(&mut self, offset: u64) {
-        let Some(at) = self.to_host.filter(|&at| at == offset) else { return };
-        let word = u64::from_le_bytes(self.ram.read(at));
-        match (word >> 48, word & ((1 << 48) - 1)) {
-            (0, payload) if payload & 1 != 0 => {
-                self.stop.get_or_insert(Exit::Code((payload >> 1) as u32));
-            }
-            (0x0101, payload) => {
-                self.console.put(payload as u8);
-                self.ram.write(at, [0; 8]);
-            }
-            _ => {}
+    /// After a slow store of `bytes` bytes to `offset` in cycle `now`: acts on `tohost`.
+    pub fn check_to_host(&mut self, offset: u64, bytes: u8, now: u64) {
+        if self.htif.as_mut().is_some_and(|htif| htif.note(RAM_BASE + offset, bytes)) {
+            // An event has nobody to refuse it to.
+            let _ = self.enter(HTIF_SLOT, cycles(now), 0, |device, door| {
+                device.event(door, htif::STORED);
+                Ok(())
+            });
         }
     }
 }
@@ -402,12 +427,9 @@ fn cycles(now: u64) -> SimTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::devices::uart::Uart;
 
     fn bus() -> Bus {
-        let mut bus = Bus::new(1 << 20, 1, UserInterrupts::Level);
-        bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
-        bus
+        Bus::new(1 << 20, 1, UserInterrupts::Level)
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::elf::Executable;
 use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
 use crate::image::MachineDefaults;
 use crate::symbols::Symbols;
+use crate::terminal::Terminal;
 use crate::time::SimTime;
 use crate::trace::Tracer;
 use crate::wire::link::FrameLog;
@@ -100,7 +101,7 @@ nat:forward=tcp:8080:80,udp:5353:53; dgram:local=127.0.0.1:7001;remote=127.0.0.1
 has: axi (the default), virtio or gem.")]
 struct Run {
     /// Image (or any RISC-V executable linked at 0x80000000)
-    #[arg(value_name = "IMAGE.elf", required_unless_present_any = ["bare", "firmware", "dump_dtb"])]
+    #[arg(value_name = "IMAGE.elf", required_unless_present_any = ["bare", "firmware", "kernel", "dump_dtb"])]
     image: Option<PathBuf>,
     /// Bare-metal program: all harts start in M-mode; `tohost` ends the run
     #[arg(long, value_name = "PROG.elf", conflicts_with = "image")]
@@ -109,7 +110,7 @@ struct Run {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["image", "bare"])]
     firmware: Option<PathBuf>,
     /// Kernel that the firmware starts, ELF or raw (at 0x80200000)
-    #[arg(long, value_name = "FILE", requires = "firmware")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["image", "bare"])]
     kernel: Option<PathBuf>,
     /// Initial RAM disk, placed high in RAM and named in the device tree
     #[arg(long, value_name = "FILE", requires = "kernel")]
@@ -120,6 +121,9 @@ struct Run {
     /// What the serial port receives: bytes of this file, 115200 baud, from --input-at on
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
+    /// Type at the serial port: standard input, raw if it is a terminal; Ctrl-A x ends. Simulated time keeps to the host's
+    #[arg(short, long, conflicts_with = "input")]
+    interactive: bool,
     /// Core cycle of the first byte of --input
     #[arg(long, value_name = "CYCLE", default_value_t = 0, requires = "input")]
     input_at: u64,
@@ -241,6 +245,12 @@ impl Run {
         if let Some(firmware) = &self.firmware {
             return self.boot(firmware);
         }
+        if self.kernel.is_some() {
+            return Err(
+                "--kernel needs a --firmware that starts it: give OpenSBI's fw_dynamic.bin (Debian package opensbi)"
+                    .to_owned(),
+            );
+        }
         let Some(path) = self.image.as_ref().or(self.bare.as_ref()) else {
             let (machine, _) = self.machine(&MachineDefaults::default())?;
             self.dump_device_tree(&machine)?;
@@ -278,6 +288,10 @@ impl Run {
             for (index, byte) in (0..).zip(read(path)?) {
                 machine.type_byte(SimTime::from_ps(first.as_ps().saturating_add(index * INPUT_BYTE.as_ps())), byte);
             }
+        }
+        if self.interactive {
+            let terminal = Terminal::open().map_err(|error| format!("--interactive: the terminal refuses: {error}"))?;
+            machine.attach_keyboard(Box::new(terminal));
         }
         let console_symbols = symbols.clone();
         machine.set_console(move |bytes| print_console(&console_symbols, bytes));

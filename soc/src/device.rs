@@ -35,6 +35,8 @@ pub trait Context {
     fn stop(&mut self, exit: Exit);
     /// One byte for the machine's console.
     fn console(&mut self, byte: u8);
+    /// Shows what the console has got so far, also without a line end.
+    fn flush_console(&mut self) {}
 }
 
 /// How a device asked the machine to end.

@@ -15,6 +15,7 @@ pub mod image;
 pub mod machine;
 pub mod outcome;
 pub mod symbols;
+pub mod terminal;
 pub mod testing;
 pub mod time;
 mod timing;

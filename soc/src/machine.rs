@@ -19,8 +19,9 @@ use crate::bus::Bus;
 use crate::config::{Config, Mode};
 use crate::debug::{Debug, Debugger, Halt, Off, Stop};
 use crate::device::{Device, Exit};
+use crate::devices::uart::Keyboard;
 use crate::devices::virtio::{EmptySlot, VirtioMmio};
-use crate::devices::{axi_nic::AxiNic, finisher::Finisher, gem::Gem, rtc::Rtc, uart::Uart};
+use crate::devices::{axi_nic::AxiNic, finisher::Finisher, gem::Gem, rtc::Rtc};
 use crate::disk::Disk;
 use crate::elf::{self, Executable, Segment};
 use crate::error::SocError;
@@ -52,7 +53,6 @@ pub struct Machine {
     device_tree: Vec<u8>,
     engine: Engine,
     core: Core,
-    uart: usize,
     network_report: Option<ReportHandle>,
 }
 
@@ -104,7 +104,6 @@ impl Machine {
         }
         bus.attach(board::FINISHER, &[], Path::Control, Box::new(Finisher));
         bus.attach(board::RTC, &[board::RTC_IRQ], Path::Control, Box::new(Rtc::default()));
-        let uart = bus.attach(board::UART, &[board::UART_IRQ], Path::Axi, Box::new(Uart::default()));
         let lines = [board::AXI_DMA_MM2S_IRQ, board::AXI_DMA_S2MM_IRQ, board::AXI_ETHERNET_IRQ];
         let mut virtio: [Box<dyn Device>; board::VIRTIO_SLOTS] = std::array::from_fn(|_| Box::new(EmptySlot) as _);
         for (slot, disk) in virtio.iter_mut().zip(&config.disks) {
@@ -135,7 +134,7 @@ impl Machine {
         } else {
             Engine::Fast(Functional)
         };
-        Ok(Self { config, device_tree, engine, core, uart, network_report: network.report })
+        Ok(Self { config, device_tree, engine, core, network_report: network.report })
     }
 
     /// The configuration that the machine was built from.
@@ -163,7 +162,7 @@ impl Machine {
         }
         self.store(&segments, device_tree);
         if let Some(at) = executable.symbol("tohost") {
-            self.core.bus.watch_to_host(at);
+            self.core.bus.watch_to_host(at, executable.symbol("fromhost"));
         }
         self.reset(executable.entry(), device_tree, 0);
         Ok(())
@@ -213,7 +212,12 @@ impl Machine {
 
     /// A byte typed at the console, received by the UART at `time` from power-on.
     pub fn type_byte(&mut self, time: SimTime, byte: u8) {
-        self.core.bus.inject(self.uart, time, u64::from(byte));
+        self.core.bus.type_byte(time, byte);
+    }
+
+    /// Lets somebody type at the console while the machine runs. Such a run is as deterministic as its typist.
+    pub fn attach_keyboard(&mut self, keyboard: Box<dyn Keyboard>) {
+        self.core.bus.attach_keyboard(keyboard);
     }
 
     /// Runs until the guest ends the machine, nothing can happen any more, or the limit is reached. Can be called again after

@@ -3,8 +3,9 @@
 mod guest;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn soc(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_soc")).args(arguments).output().expect("the command was built with this test")
@@ -128,6 +129,7 @@ fn bad_parameters() {
     refused(&["run", image, "--dump-dtb", "no/such/directory/x.dtb"], "--dump-dtb");
     refused(&["run", "--kernel", image], "--firmware");
     refused(&["run", image, "--firmware", image], "--firmware");
+    refused(&["run", image, "--interactive", "--input", image], "--input");
     refused(&["run", "--firmware", "no-such-file"], "no such file");
     refused(&["run", "--firmware", image, "--kernel", image], "link them apart");
     refused(&["run", "--bare", image, "--signature", "x"], "begin_signature");
@@ -171,6 +173,48 @@ fn device_tree_without_an_image() {
     assert!(soc(&["run", "--harts", "3", "--dump-dtb", text(&path)]).status.success());
     let blob = fs::read(&path).expect("the command wrote it");
     assert_eq!(blob[..4], [0xD0, 0x0D, 0xFE, 0xED]);
+}
+
+/// Repeats what it receives until a "q" has come: lui a0, 0x10000; lbu a1, 5(a0); andi a1, a1, 1; beqz a1, .-8; lbu a2, 0(a0);
+/// sb a2, 0(a0); li a3, 'q'; bne a2, a3, .-24.
+const ECHO: [u32; 8] =
+    [0x1000_0537, 0x0055_4583, 0x0015_f593, 0xfe05_8ce3, 0x0005_4603, 0x00c5_0023, 0x0710_0693, 0xfed6_14e3];
+
+#[test]
+fn what_is_typed_reaches_the_serial_port() {
+    let path = file("echo.elf", &elf(0x8000_0000, 0, &[&ECHO[..], &EXIT_42].concat()));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_soc"))
+        .args(["run", "--interactive", "--bare", text(&path)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command was built with this test");
+    let mut keyboard = child.stdin.take().expect("it is piped");
+    let mut screen = child.stdout.take().expect("it is piped");
+    // No escape on a pipe: Ctrl-A and x are bytes like others. The answer is shown without waiting for a line end.
+    keyboard.write_all(b"prompt\x01x").expect("it runs until it is told to end");
+    let mut shown = [0; 8];
+    screen.read_exact(&mut shown).expect("the guest answers");
+    assert_eq!(&shown, b"prompt\x01x");
+    keyboard.write_all(b"q").expect("it still runs");
+    assert_eq!(child.wait().expect("it is our child").code(), Some(42));
+    // Bytes that are never read, and an end of the input, end nothing.
+    let output = soc(&["run", "-i", "--bare", text(&path), "--max-cycles", "1000000"]);
+    assert_eq!(output.status.code(), Some(124));
+}
+
+#[test]
+fn a_bare_program_talks_to_the_host_and_leaves_a_signature() {
+    let program = guest::program("htif");
+    let signature = Path::new(env!("CARGO_TARGET_TMPDIR")).join("signature.txt");
+    for mode in ["fast", "timed"] {
+        let output = soc(&["run", "--bare", text(&program), "--mode", mode, "--signature", text(&signature)]);
+        assert_eq!(output.status.code(), Some(42), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\nlower first\nupper first\nsystem call\n");
+        let written = fs::read_to_string(&signature).expect("the command wrote it");
+        assert_eq!(written, "01234567\n89abcdef\n0000000c\nffffffff\n00000005\n00000006\n00000007\n");
+        fs::remove_file(&signature).expect("it is there");
+    }
 }
 
 #[test]

@@ -257,7 +257,7 @@ impl Env {
 
     /// The devices that the program drives, in the order of the manifest.
     pub fn devices(&self) -> impl Iterator<Item = Device> {
-        self.nodes("devices").filter_map(|node| device(&node).ok())
+        self.nodes("devices").filter_map(|node| device(&node).ok().flatten())
     }
 
     /// The device of this compatible string.
@@ -296,8 +296,12 @@ fn channel(node: &FdtNode<'static>) -> Result<Channel, EnvError> {
     Ok(Channel { name: node.name(), index: number(node, "index")?, role, transport, arena: region(node, "arena")? })
 }
 
-fn device(node: &FdtNode<'static>) -> Result<Device, EnvError> {
-    Ok(Device { node: *node, compatible: text(node, "compatible")?, registers: region(node, "reg")? })
+/// `None`: the machine has no such device, and the program can do without.
+fn device(node: &FdtNode<'static>) -> Result<Option<Device>, EnvError> {
+    if tree::flag(node, "optional") && !tree::flag(node, "reg") {
+        return Ok(None);
+    }
+    Ok(Some(Device { node: *node, compatible: text(node, "compatible")?, registers: region(node, "reg")? }))
 }
 
 fn dma(node: &FdtNode<'static>) -> Result<Dma, EnvError> {

@@ -5,6 +5,7 @@ use core::num::NonZeroU8;
 use super::regs::dma;
 use crate::dma::before_doorbell;
 use crate::mmio::Registers;
+use crate::nic::Event;
 
 /// When a channel interrupts: after so many packets, or some time after the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +24,6 @@ impl Coalesce {
     fn control(self) -> u32 {
         u32::from(self.packets.get()) << dma::CR_IRQ_THRESHOLD_SHIFT | u32::from(self.delay) << dma::CR_IRQ_DELAY_SHIFT
     }
-}
-
-/// What a channel's interrupt means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Nothing since the last look.
-    None,
-    /// Packets are done.
-    Packets,
-    /// The channel stopped; only [`super::AxiNic::recover`] brings it back.
-    Error,
 }
 
 /// A channel, named by the base of its registers, with the control word it runs with.

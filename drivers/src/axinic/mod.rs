@@ -18,16 +18,15 @@
 //! status-stream word APP4; QEMU has no RISC-V board with this device).
 
 pub mod channel;
+mod driver;
 mod phy;
 mod regs;
 pub mod ring;
 mod rx;
 mod tx;
 
-pub use channel::{Coalesce, Event};
-pub use phy::Link;
-pub use rx::RxFrame;
-pub use tx::TxRefused;
+pub use crate::nic::{Counters, Event, Link, MAX_FRAME, MIN_RX_BUFFER, RxFrame, TxRefused};
+pub use channel::Coalesce;
 
 use self::channel::Channel;
 use self::phy::Phy;
@@ -37,13 +36,6 @@ use self::rx::Rx;
 use self::tx::Tx;
 use crate::dma::{DmaBuffer, DmaRegion};
 use crate::mmio::Registers;
-
-/// Longest frame in bytes without FCS: Ethernet header and 1500 bytes. Receive buffers must hold at least this much plus a VLAN tag
-/// and FCS, see [`MIN_RX_BUFFER`].
-pub const MAX_FRAME: usize = 1514;
-
-/// Smallest buffer that takes any frame the MAC lets through: 1518 with a VLAN tag, rounded up to a cache line.
-pub const MIN_RX_BUFFER: usize = 1536;
 
 /// Polls before a reset is given up. Linux allows 50 ms; a poll takes at least 0.1 us.
 const RESET_TRIES: u32 = 500_000;
@@ -92,21 +84,6 @@ impl core::fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
-
-/// What the driver counted since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Good frames received.
-    pub rx_frames: u64,
-    /// Receive buffers that came back with an error, part of a frame or an impossible length.
-    pub rx_dropped: u64,
-    /// Frames that the device took.
-    pub tx_frames: u64,
-    /// Frames that the device failed to take.
-    pub tx_failed: u64,
-    /// Recoveries from an error.
-    pub resets: u64,
-}
 
 /// Brings DMA and MAC to their reset state. The MAC hangs on the DMA's reset outputs (PG138), so one follows the other.
 fn reset(dma: &mut impl Registers, mac: &mut impl Registers) -> Result<(), Error> {

@@ -2,19 +2,11 @@
 
 use super::regs::{mac, phy};
 use crate::mmio::Registers;
+use crate::nic::Link;
 
 /// Polls of the MDIO ready bit before the access is given up. An access takes 64 periods of the 2.5 MHz clock, 25.6 us;
 /// a poll of an uncached register takes at least 0.1 us.
 const MDIO_TRIES: u32 = 10_000;
-
-/// State of the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// No PHY, no cable, or negotiation not finished.
-    Down,
-    /// Up at this many megabits per second: 10, 100 or 1000.
-    Up(u16),
-}
 
 /// The PHY found on the MDIO bus.
 #[derive(Clone, Copy, Debug)]

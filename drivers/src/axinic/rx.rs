@@ -5,21 +5,7 @@ use super::ring::Ring;
 use super::{AxiNic, Counters};
 use crate::dma::DmaBuffer;
 use crate::mmio::Registers;
-
-/// A received frame: its buffer and how much of it the frame fills (Ethernet header to payload, no FCS).
-#[derive(Debug)]
-pub struct RxFrame {
-    /// The buffer, to be given back by [`AxiNic::rx_provide`].
-    pub buffer: DmaBuffer,
-    length: usize,
-}
-
-impl RxFrame {
-    /// The frame's bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.buffer.bytes()[..self.length]
-    }
-}
+use crate::nic::RxFrame;
 
 /// Receive side of the NIC.
 pub(super) struct Rx {
@@ -44,7 +30,7 @@ impl Rx {
             let (buffer, completion) = self.ring.pop()?;
             if completion.whole_packet && !completion.failed {
                 counters.rx_frames += 1;
-                return Some(RxFrame { buffer, length: completion.length });
+                return Some(RxFrame::new(buffer, completion.length));
             }
             counters.rx_dropped += 1;
             // Cannot fail: the slot it came from is free. Were it otherwise, the ring would merely lack this buffer.

@@ -9,15 +9,7 @@ use super::regs::{bd, mac};
 use super::ring::Ring;
 use crate::dma::DmaBuffer;
 use crate::mmio::Registers;
-
-/// Why a frame was not taken. The buffer comes back.
-#[derive(Debug)]
-pub enum TxRefused {
-    /// Every descriptor is in use: try again after [`AxiNic::tx_return`].
-    Full(DmaBuffer),
-    /// The length is 0, beyond [`super::MAX_FRAME`] (or what [`AxiNic::tx_jumbo`] allows) or beyond the buffer, or the buffer is not one the device can reach.
-    BadFrame(DmaBuffer),
-}
+use crate::nic::TxRefused;
 
 /// Transmit side of the NIC.
 pub(super) struct Tx {

@@ -25,7 +25,8 @@ pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
             }
             let tcb = k.cap(call.extra(0)?).object::<Tcb>().ok_or(Refusal::InvalidArgument(1))?;
             call.commit(k);
-            // seL4 `setDomain`: out of the queue and in again at the head.
+            // seL4 `setDomain`: out of the queue and in again at the head. A thread that runs on another core is in none.
+            sched::stall(k, tcb);
             sched::dequeue(k, tcb);
             if k.get(tcb).is_runnable() {
                 sched::enqueue(k, tcb);

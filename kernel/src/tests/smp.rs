@@ -122,3 +122,14 @@ fn a_thread_that_does_not_run_needs_no_stop() {
     assert_eq!(w.state(thread), Running);
     assert!(w.k.get(thread.tcb).queued);
 }
+
+#[test]
+fn the_domain_of_a_thread_that_runs_elsewhere_is_set_after_it_was_stopped() {
+    // Found by the fuzzer: the thread was put into a ready queue while it ran.
+    let mut w = with_cores(2);
+    let thread = remote(&mut w, 100);
+    w.effects();
+    w.ok(abi::bootinfo::slot::DOMAIN, DomainSetSet, &[0], &[thread.slot]);
+    assert!(w.effects().contains(&Effect::StallCore(1)));
+    assert!(!runs_on(&w, 1, thread));
+}

@@ -12,7 +12,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use drivers::axinic;
 use libipc::bell::Ring;
 use libipc::channel::Memory;
 use libipc::executor::Events;
@@ -97,7 +96,9 @@ impl Device for End {
 }
 
 impl Wire for End {
-    fn acknowledge(&mut self) -> Result<(), axinic::Error> {
+    type Error = core::convert::Infallible;
+
+    fn acknowledge(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
     fn peek<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Option<T> {

@@ -7,6 +7,7 @@ pub mod axi_nic;
 pub mod clint;
 pub mod finisher;
 pub mod gem;
+pub mod htif;
 pub mod plic;
 pub mod rtc;
 pub mod uart;

@@ -1,6 +1,7 @@
-//! 16550 UART: transmits to the console at once, receives what the host pushes.
+//! 16550 UART: transmits to the console at once, receives what the host pushes, or what a [`Keyboard`] has when it is asked.
 
-use crate::device::{BusError, Context, Device};
+use crate::device::{BusError, Context, Device, Exit};
+use crate::time::SimTime;
 use std::collections::VecDeque;
 
 const RBR_THR: u64 = 0;
@@ -25,9 +26,32 @@ const IIR_FIFO: u8 = 0xC0;
 /// CTS, DSR, DCD asserted.
 const MSR_READY: u8 = 0xB0;
 
+/// Token of the event that asks the keyboard; smaller ones are received bytes.
+pub(crate) const ASK_KEYBOARD: u64 = 1 << 8;
+/// Between two questions: fast enough for a hand.
+const ASK_EVERY: SimTime = SimTime::from_us(1_000);
+
+/// What a keyboard has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// These bytes, or none yet.
+    Bytes(Vec<u8>),
+    /// Nothing will come any more.
+    Closed,
+    /// The machine is to end with this exit code.
+    Quit(u32),
+}
+
+/// Somebody who types at the serial port in the host's time.
+pub trait Keyboard {
+    /// What has been typed by `now`. May take its time, to keep simulated time from running away.
+    fn poll(&mut self, now: SimTime) -> Typed;
+}
+
 /// The device; byte registers, one byte apart.
 #[derive(Default)]
 pub struct Uart {
+    keyboard: Option<Box<dyn Keyboard>>,
     ier: u8,
     fcr: u8,
     lcr: u8,
@@ -40,6 +64,25 @@ pub struct Uart {
 }
 
 impl Uart {
+    /// Plugs a keyboard in; the first event [`ASK_KEYBOARD`] starts it.
+    pub(crate) fn set_keyboard(&mut self, keyboard: Box<dyn Keyboard>) {
+        self.keyboard = Some(keyboard);
+    }
+
+    fn ask_keyboard(&mut self, cx: &mut dyn Context) {
+        let Some(keyboard) = &mut self.keyboard else { return };
+        // Who types wants to see the prompt first.
+        cx.flush_console();
+        match keyboard.poll(cx.now()) {
+            Typed::Bytes(bytes) => {
+                self.received.extend(bytes);
+                cx.schedule(ASK_EVERY, ASK_KEYBOARD);
+            }
+            Typed::Closed => self.keyboard = None,
+            Typed::Quit(code) => cx.stop(Exit::Code(code)),
+        }
+    }
+
     fn cause(&self) -> u8 {
         if self.ier & IER_RECEIVED != 0 && !self.received.is_empty() {
             IIR_RECEIVED
@@ -118,9 +161,13 @@ impl Device for Uart {
         Ok(())
     }
 
-    /// A byte from the host: the token is its value.
+    /// A byte from the host, whose value is the token, or time to ask the keyboard.
     fn event(&mut self, cx: &mut dyn Context, token: u64) {
-        self.received.push_back(token as u8);
+        if token == ASK_KEYBOARD {
+            self.ask_keyboard(cx);
+        } else {
+            self.received.push_back(token as u8);
+        }
         self.drive_line(cx);
     }
 }
@@ -165,5 +212,28 @@ mod tests {
         assert_eq!(uart.read(&mut cx, RBR_THR, 1), Ok(u64::from(b'x')));
         assert_eq!(cx.irqs.get(&0), Some(&false));
         assert_eq!(uart.read(&mut cx, 8, 2), Err(BusError::Size));
+    }
+
+    #[test]
+    fn a_keyboard_is_asked_until_it_is_closed() {
+        struct Script(std::vec::IntoIter<Typed>);
+        impl Keyboard for Script {
+            fn poll(&mut self, _now: SimTime) -> Typed {
+                self.0.next().unwrap_or(Typed::Quit(9))
+            }
+        }
+        let typed =
+            vec![Typed::Bytes(b"a".to_vec()), Typed::Bytes(Vec::new()), Typed::Bytes(b"bc".to_vec()), Typed::Closed];
+        let (mut uart, mut cx) = (Uart::default(), Bench::default());
+        uart.set_keyboard(Box::new(Script(typed.into_iter())));
+        for _ in 0..6 {
+            uart.event(&mut cx, ASK_KEYBOARD);
+        }
+        assert_eq!(cx.scheduled, [(ASK_EVERY, ASK_KEYBOARD); 3], "not asked again once it is closed");
+        let got: Vec<u64> = (0..4).map(|_| uart.read(&mut cx, RBR_THR, 1).unwrap()).collect();
+        assert_eq!((got, cx.stopped), (vec![b'a'.into(), b'b'.into(), b'c'.into(), 0], None));
+        uart.set_keyboard(Box::new(Script(Vec::new().into_iter())));
+        uart.event(&mut cx, ASK_KEYBOARD);
+        assert_eq!(cx.stopped, Some(Exit::Code(9)));
     }
 }

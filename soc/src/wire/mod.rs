@@ -15,7 +15,7 @@ pub mod echo;
 pub mod link;
 pub mod loadgen;
 pub mod nat;
-mod pace;
+pub(crate) mod pace;
 pub mod pcap;
 pub mod random;
 pub mod sink;

@@ -1,4 +1,4 @@
-//! Keeps simulated time from running ahead of the host's, for peers that talk to the world outside.
+//! Keeps simulated time from running ahead of the host's, for peers that talk to the world outside, and for somebody who types.
 //!
 //! A guest that waits costs no time to simulate: without a brake its timers would run out before a packet of the host could
 //! come. So such a peer asks the brake before it says "nothing now": while simulated time is ahead, it sleeps, and looks at its sockets
@@ -17,14 +17,14 @@ const LOOK_EVERY: SimTime = SimTime::from_us(100);
 
 /// The brake.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Power-on, as the host's clock has it; set by the first look.
     power_on: Option<Instant>,
 }
 
 impl Pace {
     /// Sleeps a little if `now` is ahead of the host's clock. True if the caller should look at its sockets again before it goes on.
-    pub(super) fn brake(&mut self, now: SimTime) -> bool {
+    pub(crate) fn brake(&mut self, now: SimTime) -> bool {
         let power_on = *self.power_on.get_or_insert_with(Instant::now);
         let ahead = Duration::from_nanos(now.as_ns()).saturating_sub(power_on.elapsed());
         if ahead.is_zero() {
@@ -35,7 +35,7 @@ impl Pace {
     }
 
     /// When to look again.
-    pub(super) fn next_look(&self, now: SimTime) -> SimTime {
+    pub(crate) fn next_look(&self, now: SimTime) -> SimTime {
         now + LOOK_EVERY
     }
 }

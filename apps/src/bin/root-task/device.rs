@@ -26,13 +26,20 @@ pub fn grant(
     told: &mut FdtMut<SliceBuffer<'_>>,
 ) -> Result<()> {
     let compatible = tree::text(node, "compatible")?;
-    let device = machine.device(compatible).ok_or(Failure::Device(compatible))?;
+    let device = match machine.find(memory, compatible)? {
+        None if tree::flag(node, "optional") => return Ok(()),
+        found => found.ok_or(Failure::Device(compatible))?,
+    };
     let [window, room] = tree::pair(node, "window")?;
     let size = device.size.min(room);
     let first_page = device.address / PAGE * PAGE;
     let offset = device.address - first_page;
     for page in 0..(offset + size).div_ceil(PAGE) {
-        let frame = memory.device_frame(first_page + page * PAGE)?.ok_or(Failure::Device(compatible))?;
+        let page_address = first_page + page * PAGE;
+        let frame = match device.frame {
+            Some(frame) => frame,
+            None => memory.device_frame(page_address)?.ok_or(Failure::Device(compatible))?,
+        };
         map(memory, process.vspace, frame, window + page * PAGE, Access::READ_WRITE)?;
     }
     let (slots, bits) = interrupts(memory, process, node, &device.interrupts)?;

@@ -5,11 +5,12 @@ use crate::memory::{Memory, PAGE};
 use crate::vspace::{self, Access, map};
 use abi::bootinfo::{BootInfo, EXTRA_FDT, ExtraHeader};
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use dtoolkit::Node;
 use dtoolkit::fdt::{Fdt, FdtNode};
 use dtoolkit::standard::NodeStandard;
-use userlib::cap::slot;
+use userlib::cap::{Frame, slot};
 use userlib::syscall;
 use userlib::tree;
 
@@ -24,6 +25,8 @@ pub struct Machine {
     pub harts: u32,
     /// Rate of `rdtime`.
     pub timebase: u32,
+    /// The virtio devices that were found, with their types, once one was asked for.
+    virtio: RefCell<Option<Vec<(u32, Device)>>>,
 }
 
 /// Where the test finisher is mapped; 0 before, and on a machine without one.
@@ -39,6 +42,8 @@ pub struct Device {
     pub size: u64,
     /// PLIC sources.
     pub interrupts: Vec<u32>,
+    /// Frame of the registers, if one was made to look at them.
+    pub frame: Option<Frame>,
 }
 
 impl Machine {
@@ -47,8 +52,12 @@ impl Machine {
         let tree = Fdt::new(extra(boot_info).ok_or(Failure::Archive("machine device tree"))?)
             .map_err(|_| Failure::Archive("machine device tree"))?;
         let cpus = tree.find_node("/cpus").ok_or(Failure::Device("cpus"))?;
-        let machine =
-            Self { tree, harts: boot_info.num_nodes as u32, timebase: tree::number(&cpus, "timebase-frequency")? };
+        let machine = Self {
+            tree,
+            harts: boot_info.num_nodes as u32,
+            timebase: tree::number(&cpus, "timebase-frequency")?,
+            virtio: RefCell::new(None),
+        };
         if let Some(finisher) = machine.device("sifive,test1")
             && let Some(frame) = memory.device_frame(finisher.address / PAGE * PAGE)?
         {
@@ -58,17 +67,62 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The first device of this compatible string.
-    pub fn device(&self, compatible: &'static str) -> Option<Device> {
-        let node = find(&self.tree.root(), compatible)?;
-        let register = node.reg().ok()??.next()?;
-        Some(Device {
-            node,
-            address: register.address().ok()?,
-            size: register.size().ok()?,
-            interrupts: tree::numbers(&node, "interrupts").collect(),
-        })
+    /// The device that a manifest names: by a compatible string, or `virtio,device` and a type in hexadecimal (the binding's name for
+    /// what is behind a virtio transport), which no device tree tells: the slots are looked at. Each of these is given once.
+    pub fn find(&self, memory: &mut Memory, name: &'static str) -> Result<Option<Device>> {
+        let Some(kind) = name.strip_prefix("virtio,device").and_then(|kind| u32::from_str_radix(kind, 16).ok()) else {
+            return Ok(self.device(name));
+        };
+        let mut found = self.virtio.borrow_mut();
+        let devices = match &mut *found {
+            Some(devices) => devices,
+            empty => empty.insert(self.probe_virtio(memory)?),
+        };
+        let place = devices.iter().position(|(other, _)| *other == kind);
+        Ok(place.map(|place| devices.remove(place).1))
     }
+
+    fn probe_virtio(&self, memory: &mut Memory) -> Result<Vec<(u32, Device)>> {
+        const MAGIC: u32 = 0x7472_6976;
+        let mut devices = Vec::new();
+        let mut nodes = Vec::new();
+        find_all(&self.tree.root(), "virtio,mmio", &mut nodes);
+        for node in nodes {
+            let Some(mut device) = device(node) else { continue };
+            let Some(frame) = memory.device_frame(device.address / PAGE * PAGE)? else { continue };
+            let offset = (device.address % PAGE) as usize;
+            // MagicValue and DeviceID (VIRTIO 1.2, section 4.2.2); 0 is an empty slot.
+            let (magic, kind) = vspace::with_registers(memory, frame, |read| (read(offset), read(offset + 8)))?;
+            if magic == MAGIC && kind != 0 {
+                device.frame = Some(frame);
+                devices.push((kind, device));
+            }
+        }
+        Ok(devices)
+    }
+
+    /// The first device of this compatible string.
+    fn device(&self, compatible: &str) -> Option<Device> {
+        device(find(&self.tree.root(), compatible)?)
+    }
+}
+
+fn device(node: FdtNode<'static>) -> Option<Device> {
+    let register = node.reg().ok()??.next()?;
+    Some(Device {
+        node,
+        address: register.address().ok()?,
+        size: register.size().ok()?,
+        interrupts: tree::numbers(&node, "interrupts").collect(),
+        frame: None,
+    })
+}
+
+fn find_all(node: &FdtNode<'static>, compatible: &str, found: &mut Vec<FdtNode<'static>>) {
+    if node.is_compatible(compatible) {
+        found.push(*node);
+    }
+    node.children().for_each(|child| find_all(&child, compatible, found));
 }
 
 /// Ends the machine.

@@ -118,3 +118,22 @@ pub fn with_frame<T>(memory: &mut Memory, frame: Frame, work: impl FnOnce(&mut [
     frame.unmap().step("closing the window")?;
     Ok(result)
 }
+
+/// Shows the registers of a device that nobody drives yet: the closure reads words at offsets into its frame.
+///
+/// # Panics
+/// In the closure, at an offset that is no word of the frame.
+pub fn with_registers<T>(
+    memory: &mut Memory,
+    frame: Frame,
+    work: impl FnOnce(&dyn Fn(usize) -> u32) -> T,
+) -> Result<T> {
+    map(memory, slot::VSPACE, frame, WINDOW, Access::READ_WRITE)?;
+    let result = work(&|offset| {
+        assert!(offset.is_multiple_of(4) && offset < PAGE as usize);
+        // SAFETY: the frame is mapped at the window until the closure is done; its words are registers, which take 32-bit reads.
+        unsafe { ((WINDOW as usize + offset) as *const u32).read_volatile() }
+    });
+    frame.unmap().step("closing the window")?;
+    Ok(result)
+}

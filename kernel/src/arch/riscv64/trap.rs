@@ -89,7 +89,7 @@ mod checks {
 
     /// A look at all capabilities costs time in proportion to their number: there is one at every exit while there are no more than
     /// these, at every second up to twice as many, and so on.
-    const SLOTS_PER_EXIT: u64 = 192;
+    const SLOTS_PER_EXIT: u64 = 8;
     /// Of those looks, every so many go through the page tables too.
     const FULL_EVERY: u64 = 16;
 

@@ -202,7 +202,7 @@ pub(super) fn store_slow<T: Timing>(
             4 => bus.ram.write(offset, (value as u32).to_le_bytes()),
             _ => bus.ram.write(offset, value.to_le_bytes()),
         }
-        bus.check_to_host(offset);
+        bus.check_to_host(offset, bytes, hart.clock + u64::from(insn.cost));
         return Ok(());
     }
     let now = in_order::<T>(hart, bus, insn)?;
