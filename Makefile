@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri fuzz-kernel foreign bench-kernel bench-ipc bench-nic calibrate bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri fuzz-kernel foreign bench-kernel bench-ipc bench-nic bench-soc calibrate bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -52,6 +52,9 @@ fuzz-kernel: toolchain ## 10 million random system calls on 1 and 4 harts, on a 
 
 bench-kernel: toolchain ## cycles of calls, signals, mappings; target/results/kernel.json
 	cargo run --release -p bench -- kernel
+
+bench-soc: toolchain ## MIPS of both modes on this host beside QEMU's TCG (if installed); target/results/host.json
+	cargo run --release -p bench -- soc
 
 bench-nic: toolchain ## transmit rate of the NIC driver, frame sizes and thresholds; target/results/nic.json
 	cargo run --release -p bench -- nic

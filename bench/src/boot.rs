@@ -35,9 +35,9 @@ pub struct Boot {
     pub label: String,
     /// Name of the image.
     pub name: String,
-    path: PathBuf,
-    image: Vec<u8>,
-    config: soc::Config,
+    pub(crate) path: PathBuf,
+    pub(crate) image: Vec<u8>,
+    pub(crate) config: soc::Config,
 }
 
 /// What a machine has left.

@@ -3,8 +3,10 @@
 pub mod boot;
 pub mod calibrate;
 mod capture;
+mod cpu_time;
 pub mod error;
 pub mod figure;
+pub mod host;
 pub mod ipc;
 pub mod jobs;
 pub mod kernel;

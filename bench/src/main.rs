@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::error::Error;
 use bench::tour::{self, Options, Output};
-use bench::{calibrate, ipc, kernel, nic, socket};
+use bench::{calibrate, host, ipc, kernel, nic, socket};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
@@ -55,6 +55,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Speed of the machine on this host, beside QEMU; writes target/results/host.json.
+    Soc {
+        /// Runs of each point; the fastest counts.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), default_value_t = 3)]
+        runs: u32,
+        /// Print the records as JSON instead of tables.
+        #[arg(long)]
+        json: bool,
+    },
     /// Transmit rate of the NIC driver; writes target/results/nic.json.
     Nic {
         /// Print the records as JSON instead of tables.
@@ -99,6 +108,9 @@ impl Command {
         let options = |name, common: &Common| Options { quick: common.quick, ..Options::new(name, output(common)) };
         let options = match self {
             Self::Calibrate { json } => return calibrate::run(if json { Output::Json } else { Output::Tables }),
+            Self::Soc { runs, json } => {
+                return host::run(host::Spec { runs }, if json { Output::Json } else { Output::Tables });
+            }
             Self::Nic { json } => return nic::run(if json { Output::Json } else { Output::Tables }),
             Self::Tour { pcap, common } => Options {
                 ipc: Some(ipc::Sweep::new(common.quick)),

@@ -12,4 +12,6 @@ pub mod measure;
 #[cfg(target_os = "none")]
 pub mod mmio;
 #[cfg(target_os = "none")]
+pub mod together;
+#[cfg(target_os = "none")]
 pub mod uart;
