@@ -151,7 +151,9 @@ fn check_thread(k: &Kernel, survey: &Survey, thread: Ref<Tcb>) {
     let current = k.cores.iter().any(|core| core.current == Some(thread));
     assert_eq!(tcb.queued, survey.has(thread.word(), Mark::Ready), "queued flag");
     if tcb.is_runnable() {
-        assert!(tcb.queued || current, "runnable and nowhere");
+        // A core that has not left the kernel for the first time has its candidate still.
+        let candidate = k.cores.iter().any(|core| core.action == Action::Candidate(thread));
+        assert!(tcb.queued || current || candidate, "runnable and nowhere");
     }
     match tcb.state {
         ThreadState::BlockedOnReceive | ThreadState::BlockedOnSend | ThreadState::BlockedOnNotification => {

@@ -225,6 +225,11 @@ impl Cap {
         Self::new(Kind::Zombie, address, size_bits as u64 | 1 << 7, 1)
     }
 
+    /// The two words.
+    pub const fn words(self) -> [u64; 2] {
+        [self.word0, self.word1]
+    }
+
     /// The type.
     #[inline(always)]
     pub const fn kind(self) -> Kind {

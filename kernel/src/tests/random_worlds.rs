@@ -170,3 +170,53 @@ proptest! {
         prop_assert_eq!(w.cap(table).paddr(), w.cap(UNTYPED).paddr());
     }
 }
+
+/// A system call of whoever runs; slots are counted from `FIRST`.
+#[derive(Clone, Debug)]
+struct Any {
+    number: isize,
+    cptr: u64,
+    label: u64,
+    words: Vec<u64>,
+    caps: Vec<u64>,
+}
+
+fn any_call() -> impl Strategy<Value = Any> {
+    use abi::syscall::*;
+    let number =
+        select(vec![CALL, CALL, CALL, REPLY_RECV, SEND, NB_SEND, NB_SEND, RECV, REPLY, YIELD, NB_RECV, NB_RECV]);
+    let word = prop_oneof![Just(0), 1u64..5, FIRST..FIRST + SLOTS, Just(64), any::<u64>()];
+    let labels = prop_oneof![0u64..45, TCB_BIND_USER_INTERRUPT..=SENDER_TABLE_UNREGISTER];
+    (number, 0..10u64, labels, prop::collection::vec(word, 0..8), prop::collection::vec(place(), 0..3))
+        .prop_map(|(number, cptr, label, words, caps)| Any { number, cptr, label, words, caps })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Four threads of one priority share endpoints, notifications and their own TCBs, and make any system call whatever.
+    #[test]
+    fn invariants_hold_between_threads(calls in prop::collection::vec(any_call(), 1..150)) {
+        let mut w = with_receivers(8);
+        let at = |index: u64| FIRST + index;
+        for (index, kind) in [ty::ENDPOINT, ty::ENDPOINT, ty::NOTIFICATION, ty::NOTIFICATION, ty::CNODE].into_iter().enumerate() {
+            finish_named(&mut w, UNTYPED, UntypedRetype, &[kind, 2, 0, 0, at(index as u64), 1], &[ROOT]);
+        }
+        for index in 5..8 {
+            let thread = w.thread(255);
+            finish_named(&mut w, ROOT, CNodeCopy, &[at(index), 64, thread.slot, 64, 15], &[ROOT]);
+            w.resume(thread);
+        }
+        for call in &calls {
+            // All of them wait: nothing can happen any more.
+            if w.running().is_none() {
+                break;
+            }
+            let many = if w.has_buffer() { 8 } else { 4 };
+            let words = &call.words[..call.words.len().min(many)];
+            let caps: Vec<u64> = call.caps.iter().map(|&cap| at(cap)).collect();
+            let caps = if many > 4 { &caps[..] } else { &[] };
+            w.syscall(call.number, at(call.cptr), call.label, words, caps);
+        }
+    }
+}

@@ -12,6 +12,7 @@ use abi::message::MessageInfo;
 use abi::rights::Rights;
 use abi::{object, syscall};
 
+use super::authority::Authority;
 use crate::api::syscall::{handle_fault, handle_interrupt, handle_syscall};
 use crate::arch::Interrupt;
 use crate::arch::host::{ARENA, Effect, Host};
@@ -64,6 +65,8 @@ pub struct World {
     next_slot: u64,
     /// Look at all of memory after each step; random tests that take many steps do it themselves.
     pub check: bool,
+    /// The capabilities after the last step that was looked at.
+    authority: Option<Authority>,
 }
 
 impl World {
@@ -136,7 +139,7 @@ impl World {
         object.context.next_pc = CODE;
         sched::switch_to(&mut k, tcb);
         let root = Thread { slot: slot::TCB, tcb };
-        Self { k, root, next_slot: FIRST_SLOT, check: true }
+        Self { k, root, next_slot: FIRST_SLOT, check: true, authority: None }
     }
 
     // --- Looking ---
@@ -181,6 +184,10 @@ impl World {
     fn buffer(&self, tcb: Ref<Tcb>) -> Option<Buffer> {
         thread::buffer(&self.k, tcb, false)
     }
+    /// Whether the running thread can send more than registers.
+    pub fn has_buffer(&self) -> bool {
+        self.running().is_some_and(|tcb| thread::buffer(&self.k, tcb, true).is_some())
+    }
     /// Reads a word of a thread's IPC buffer.
     pub fn buffer_word(&self, thread: Thread, index: usize) -> u64 {
         self.k.buffer_word(self.buffer(thread.tcb).expect("it has a buffer"), index)
@@ -213,7 +220,17 @@ impl World {
             Next::Idle => assert_eq!(None, self.running()),
         }
         if self.check {
-            self.check_invariants();
+            self.check_step();
+        } else {
+            self.authority = None;
+        }
+    }
+
+    /// Checks all of the kernel's state, and that it gave nobody more than could be had after the step before.
+    pub fn check_step(&mut self) {
+        let now = check_invariants(&self.k);
+        if let Some(before) = self.authority.replace(now) {
+            before.check(&self.k, self.authority.as_ref().expect("just set"));
         }
     }
 
@@ -389,11 +406,15 @@ impl World {
 }
 
 /// Checks all of a kernel's state.
-pub fn check_invariants(k: &Kernel) {
+pub fn check_invariants(k: &Kernel) -> Authority {
     std::thread_local! {
         static SURVEY: RefCell<Box<Survey>> = RefCell::new(Box::new(Survey::new()));
     }
-    SURVEY.with(|survey| invariants::check(k, &mut survey.borrow_mut(), Depth::Full));
+    SURVEY.with(|survey| {
+        let mut survey = survey.borrow_mut();
+        invariants::check(k, &mut survey, Depth::Full);
+        Authority::of(k, &survey)
+    })
 }
 
 /// A machine with `receivers` receivers.
