@@ -1,7 +1,7 @@
 //! Multishot calls on the server's side: how many completions each may send ([`crate::stream`] draws the exchange).
 
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 use core::task::Waker;
 
 use crate::error::PeerMisbehaviour;
@@ -16,13 +16,16 @@ struct Grant {
 #[derive(Default)]
 pub(crate) struct Grants {
     grants: RefCell<Vec<Grant>>,
-    closed: Cell<bool>,
 }
 
 impl Grants {
-    /// The call with `cookie` was taken. It may send nothing yet.
+    /// The call with `cookie` was seen or taken, whichever is first. It may send nothing yet.
     pub(crate) fn begin(&self, cookie: u64) {
-        self.grants.borrow_mut().push(Grant { cookie, left: 0, waiting: None });
+        let mut grants = self.grants.borrow_mut();
+        if grants.iter().any(|grant| grant.cookie == cookie) {
+            return;
+        }
+        grants.push(Grant { cookie, left: 0, waiting: None });
     }
 
     /// The client allows `more` completions of the call with `cookie`; a call that has ended meanwhile needs none.
@@ -57,12 +60,23 @@ impl Grants {
     pub(crate) fn poll(&self, cookie: u64, waker: &Waker) -> bool {
         let mut grants = self.grants.borrow_mut();
         match grants.iter_mut().find(|grant| grant.cookie == cookie) {
-            Some(grant) if grant.left == 0 && !self.closed.get() => {
+            Some(grant) if grant.left == 0 => {
                 grant.waiting = Some(waker.clone());
                 false
             }
             _ => true,
         }
+    }
+
+    /// Wakes who waits for leave for the call with `cookie`.
+    pub(crate) fn nudge(&self, cookie: u64) {
+        let waker = self
+            .grants
+            .borrow_mut()
+            .iter_mut()
+            .find(|grant| grant.cookie == cookie)
+            .and_then(|grant| grant.waiting.take());
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// The call with `cookie` has ended.
@@ -71,17 +85,10 @@ impl Grants {
         drop(ended); // outside the borrow
     }
 
-    /// The channel is closed: nobody waits for leave any more.
+    /// The channel is closed: nobody waits for leave any more, and nobody gets it.
     pub(crate) fn close(&self) {
-        self.closed.set(true);
-        let wakers: Vec<_> = self.grants.borrow_mut().iter_mut().filter_map(|grant| grant.waiting.take()).collect();
-        wakers.into_iter().for_each(Waker::wake);
-    }
-
-    /// The channel is open again.
-    pub(crate) fn clear(&self) {
-        self.closed.set(false);
-        self.grants.borrow_mut().clear();
+        let ended = self.grants.take();
+        ended.into_iter().filter_map(|grant| grant.waiting).for_each(Waker::wake);
     }
 
     /// Calls `visit` with the waker of everybody who waits.

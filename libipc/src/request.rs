@@ -79,7 +79,8 @@ impl<R: Ring> Request<'_, R> {
     /// Sends a completion that is not the last, of a multishot call.
     ///
     /// # Errors
-    /// `Full` if the client has not granted it yet ([`Request::window`] waits), `Closed` if it is gone, `Unsupported` if the call has one
+    /// `Full` if the client has not granted it yet ([`Request::window`] waits), `Closed` if it is gone or has given the
+    /// call up, `Unsupported` if the call has one
     /// completion only.
     pub fn more(&self, message: Message) -> Result<(), SendError> {
         if !self.is_multishot() {
@@ -88,7 +89,7 @@ impl<R: Ring> Request<'_, R> {
         self.channel.more(self.opening, self.cookie, message)
     }
 
-    /// Resolves when [`Request::more`] has leave to send, or the client is gone. At once if the request is not multishot.
+    /// Resolves when [`Request::more`] has leave to send, or the call is cancelled. At once if the request is not multishot.
     pub fn window(&self) -> impl Future<Output = ()> + '_ {
         poll_fn(|context| {
             let ready = !self.is_multishot() || self.channel.poll_window(self.opening, self.cookie, context.waker());

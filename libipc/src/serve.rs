@@ -314,6 +314,7 @@ impl<R: Ring> Channel<R> {
         let entries = end.output.capacity();
         if arrival.is(Kind::Cancel) {
             self.cancellations.note(arrival.cookie(), entries as usize)?;
+            self.grants.nudge(arrival.cookie());
             for cookie in self.chains.cut(arrival.cookie()) {
                 self.answer(end.opening(), Kind::Cancelled, cookie, Message::default());
             }
@@ -321,6 +322,10 @@ impl<R: Ring> Channel<R> {
             let [more] = *arrival.message().payload() else { return Err(PeerMisbehaviour::Length) };
             self.grants.add(arrival.cookie(), more, entries)?;
         } else {
+            if arrival.is(Kind::Multishot) {
+                // Its grants may be seen before it is taken.
+                self.grants.begin(arrival.cookie());
+            }
             return Ok(false);
         }
         Ok(true)
@@ -333,7 +338,6 @@ impl<R: Ring> Channel<R> {
         if open {
             self.ahead.set(0);
             self.cancellations.clear();
-            self.grants.clear();
         }
         open
     }
@@ -370,6 +374,9 @@ impl<R: Ring> Channel<R> {
         let Some(end) = self.end.as_ref().filter(|end| end.opening() == opening) else {
             return Err(SendError::Closed(message));
         };
+        if self.cancellations.contains(cookie) {
+            return Err(SendError::Closed(message));
+        }
         if !self.grants.take(cookie) {
             return Err(SendError::Full(message));
         }
@@ -382,7 +389,7 @@ impl<R: Ring> Channel<R> {
     }
 
     pub(crate) fn poll_window(&self, opening: u64, cookie: u64, waker: &Waker) -> bool {
-        !self.is_open_as(opening) || self.grants.poll(cookie, waker)
+        self.is_cancelled(opening, cookie) || self.grants.poll(cookie, waker)
     }
 
     pub(crate) fn end_multishot(&self, cookie: u64) {

@@ -25,6 +25,8 @@ impl Ring for Here {
 pub struct World {
     now: Cell<u64>,
     alarm: Cell<Option<u64>>,
+    /// Rounds since time last moved.
+    rounds: Cell<u32>,
 }
 
 impl Clock for World {
@@ -41,6 +43,8 @@ impl Clock for World {
 
 impl Port for World {
     fn take(&self) -> u64 {
+        self.rounds.set(self.rounds.get() + 1);
+        assert!(self.rounds.get() < 20_000, "the executor goes round and round without getting anywhere");
         0
     }
     fn can_arm(&self) -> bool {
@@ -49,6 +53,7 @@ impl Port for World {
     fn park(&self) -> u64 {
         let at = self.alarm.take().expect("nothing to do, but tasks are left: a wake-up was lost");
         self.now.set(self.now.get().max(at));
+        self.rounds.set(0);
         0
     }
     fn patience(&self) -> Patience {
