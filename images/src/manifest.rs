@@ -133,6 +133,8 @@ pub enum OnFault {
     Stop,
     /// The program is stopped, the others go on.
     Continue,
+    /// The program starts again from its beginning; the channels that it had are closed, and open again when both ends say so.
+    Restart,
 }
 
 /// `[channel.NAME]`.

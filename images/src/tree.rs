@@ -3,7 +3,7 @@
 //! `system.dtb` (64-bit numbers are two cells; `range` is two numbers):
 //!
 //! ```text
-//! / { programs { NAME { priority, hart, threads, cnode-bits = <u32>; main; on-fault-continue; serves; doorbell;
+//! / { programs { NAME { priority, hart, threads, cnode-bits = <u32>; main; on-fault = <text>; serves; doorbell;
 //!                       entry = <u64>; environment, ipc-buffers, stacks, heap, fault-slots, reply-slots = <range>; stack = <u64>;
 //!                       segments { segment@0 { memory = <range>; file = <range>; write; execute; }; };
 //!                       devices { device@0 { compatible = "..."; optional; window, slots = <range>; first-bit = <u32>; }; };
@@ -44,7 +44,7 @@ fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
         .with("threads", plan.threads as u32)
         .with("cnode-bits", plan.cnode_bits)
         .flag("main", plan.main)
-        .flag("on-fault-continue", plan.on_fault == OnFault::Continue)
+        .with("on-fault", on_fault(plan.on_fault))
         .flag("serves", plan.serves)
         .flag("doorbell", plan.user_interrupts)
         .with("entry", program.entry)
@@ -130,6 +130,14 @@ pub fn environment(plan: &Plan, program: &ProgramPlan) -> Vec<u8> {
         None => root,
         Some((area, slots)) => root.with_child(node("dma").with("reg", range(area)).with("frames", range(slots))),
     })
+}
+
+fn on_fault(on_fault: OnFault) -> &'static str {
+    match on_fault {
+        OnFault::Stop => "stop",
+        OnFault::Continue => "continue",
+        OnFault::Restart => "restart",
+    }
 }
 
 fn transport(channel: &ChannelPlan) -> &'static str {
@@ -309,7 +317,7 @@ mod tests {
         assert!(
             read::flag(&server, "serves")
                 && read::flag(&server, "doorbell")
-                && read::flag(&server, "on-fault-continue")
+                && read::text(&server, "on-fault") == Ok("continue")
         );
         assert!(!read::flag(&server, "main"));
         let segment = tree.find_node("/programs/client/segments/segment@0").unwrap();

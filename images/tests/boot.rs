@@ -96,6 +96,23 @@ fn a_fault_ends_the_machine_unless_the_manifest_forgives_it() {
     assert!(!text.contains("answers right"), "{text}");
 }
 
+/// The server dies every 150 requests with calls in flight: these end with an error, and its client goes on with the next one.
+#[test]
+fn a_client_goes_on_with_a_restarted_server() {
+    for harts in ["1", "2"] {
+        let mut manifest = Manifest::named("restart").unwrap();
+        manifest.rename(&format!("restart-{harts}"));
+        manifest.set("machine.harts", harts).unwrap();
+        manifest.set("program.mortal.hart", if harts == "1" { "0" } else { "1" }).unwrap();
+        let (end, text) = run(&build(&manifest), Mode::Fast);
+        let died = ["mortal panicked at", "as asked, after 150 requests", "root: mortal starts again"];
+        let expected = [&died[..], &died, &died, &died, &died, &["survivor: 800 answers right, "]].concat();
+        assert_lines(&text.replace(": as asked", "\nas asked"), &expected);
+        assert!(!text.contains(" 0 calls lost"), "{text}");
+        assert_eq!(end, End::Exit(0), "{text}");
+    }
+}
+
 #[test]
 fn a_device_that_the_machine_lacks_is_named() {
     let mut manifest = Manifest::named("hello").unwrap();

@@ -55,7 +55,11 @@ fn each_mistake_is_named_with_its_line() {
         ("hart = 1", "args = { \"a b\" = \"1\" }", "program.client.args.a b: `a b` is not a name"),
         ("hart = 1", "args = { n = 1 }", "t.toml:8: invalid type: integer `1`, expected a string"),
         ("hart = 1", "main = false", "t.toml:4: program: no program is a main one"),
-        ("hart = 1", "on-fault = \"ignore\"", "t.toml:8: unknown variant `ignore`, expected `stop` or `continue`"),
+        (
+            "hart = 1",
+            "on-fault = \"ignore\"",
+            "t.toml:8: unknown variant `ignore`, expected one of `stop`, `continue`, `restart`",
+        ),
         (
             "package = \"apps\"\nbin = \"hello\"\npriority = 100\nhart",
             "package = \"nope\"\nbin = \"hello\"\npriority = 100\nhart",

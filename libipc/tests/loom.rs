@@ -278,10 +278,21 @@ fn two_programs<R: Ring + Send + 'static>(
     serve: impl AsyncFn(&'static Server<R>) + Clone + Send + Sync + 'static,
     ask: impl AsyncFn(&'static Client<Peer>) + Send + Sync + 'static,
 ) {
+    two_programs_within((3, 2), can_arm, to_client, serve, ask);
+}
+
+/// As [`two_programs`], with rings of `entries`; long conversations are explored with fewer preemptions.
+fn two_programs_within<R: Ring + Send + 'static>(
+    (preemptions, entries): (usize, usize),
+    can_arm: bool,
+    to_client: impl Fn(Arc<Doorbell>) -> R + Send + Sync + 'static,
+    serve: impl AsyncFn(&'static Server<R>) + Clone + Send + Sync + 'static,
+    ask: impl AsyncFn(&'static Client<Peer>) + Send + Sync + 'static,
+) {
     let ask = Arc::new(ask);
     let to_client = Arc::new(to_client);
-    model(3, move || {
-        let memory = Memory::leak(2, 0).unwrap();
+    model(preemptions, move || {
+        let memory = Memory::leak(entries, 0).unwrap();
         let doorbells = [Arc::new(Doorbell::default()), Arc::new(Doorbell::default())];
         let server_thread = {
             let (serve, ring) = (serve.clone(), to_client(doorbells[0].clone()));
@@ -380,6 +391,173 @@ fn an_answer_before_the_close_is_not_lost() {
             assert_eq!(client.call(message(1)).await, Ok(message(2)));
         },
     );
+}
+
+/// A call given up: the server is told wherever it waits, and the next call gets its own reply.
+fn a_call_given_up(give_up: fn(libipc::Call<'static, Peer>)) {
+    two_programs_within(
+        (2, 4),
+        false,
+        Peer,
+        async |server: &'static Server<Peer>| {
+            let request = server.recv().await;
+            request.cancelled().await;
+            request.reply(message(0));
+            answer_one(server).await;
+        },
+        async move |client: &'static Client<Peer>| {
+            give_up(client.call(message(10)));
+            assert_eq!(client.call(message(20)).await, Ok(message(21)));
+        },
+    );
+}
+
+#[test]
+fn a_cancellation_reaches_the_server() {
+    a_call_given_up(drop);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_call_forgotten_instead_of_given_up_strands_the_server() {
+    a_call_given_up(std::mem::forget);
+}
+
+/// A clock that another thread moves.
+struct ModelClock(Arc<AtomicU64>);
+
+impl libipc::executor::Clock for ModelClock {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn hz(&self) -> u64 {
+        1
+    }
+    fn alarm(&self, _: u64) {}
+}
+
+/// Time passes at any moment: before, while or after the server answers. `rings` says whether the alarm is heard; `answers` whether there is
+/// an answer in time.
+fn a_deadline_races(rings: bool, answers: bool) {
+    model(2, move || {
+        let memory = Memory::leak(2, 0).unwrap();
+        let doorbells = [Arc::new(Doorbell::default()), Arc::new(Doorbell::default())];
+        let server_thread = {
+            let (ring, doorbell) = (Peer(doorbells[0].clone()), doorbells[1].clone());
+            thread::spawn(move || {
+                let server: &Server<Peer> = Box::leak(Box::new(Server::new([(memory, ring)])));
+                let executor = Box::leak(Box::new(Executor::new(1)));
+                executor.attach(server);
+                let _ = executor.spawn(async move {
+                    let request = server.recv().await;
+                    if !answers {
+                        request.cancelled().await;
+                    }
+                    request.reply(message(1));
+                });
+                executor.run(&ModelPort { doorbell, can_arm: false });
+            })
+        };
+        let time = Arc::new(AtomicU64::new(0));
+        let clock: &ModelClock = Box::leak(Box::new(ModelClock(time.clone())));
+        let time_thread = {
+            let doorbell = doorbells[0].clone();
+            thread::spawn(move || {
+                time.store(1, Ordering::Relaxed);
+                if rings {
+                    doorbell.signal();
+                }
+            })
+        };
+        let client: &Client<Peer> = Box::leak(Box::new(Client::new(&memory, Peer(doorbells[1].clone()))));
+        let timers: &libipc::executor::Timers = Box::leak(Box::new(libipc::executor::Timers::new(clock)));
+        let executor = Box::leak(Box::new(Executor::new(1)));
+        executor.attach(client);
+        executor.attach(timers);
+        let _ = executor.spawn(async move {
+            let result = client.call(message(10)).by(timers.at(1)).await;
+            assert!(result == Err(CallError::Deadline) || answers && result == Ok(message(1)), "{result:?}");
+        });
+        executor.run(&ModelPort { doorbell: doorbells[0].clone(), can_arm: false });
+        server_thread.join().unwrap();
+        time_thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_deadline_ends_a_call_that_nobody_answers() {
+    a_deadline_races(true, false);
+}
+
+#[test]
+fn a_deadline_and_a_reply_end_a_call_once() {
+    a_deadline_races(true, true);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_an_alarm_a_deadline_is_slept_through() {
+    a_deadline_races(false, false);
+}
+
+/// The server closes and serves again; the client connects again. `to_client` is how it is told.
+fn closed_and_opened<R: Ring + Send + 'static>(to_client: impl Fn(Arc<Doorbell>) -> R + Send + Sync + 'static) {
+    two_programs_within(
+        (1, 2),
+        false,
+        to_client,
+        async |server: &'static Server<R>| {
+            server.close();
+            answer_one(server).await;
+        },
+        async |client: &'static Client<Peer>| {
+            while client.call(message(1)).await.is_err() {
+                client.reconnect().await;
+            }
+        },
+    );
+}
+
+#[test]
+fn a_channel_that_was_closed_opens_again() {
+    closed_and_opened(Peer);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn an_opening_that_nobody_is_told_of_strands_the_client() {
+    closed_and_opened(|_| Deaf);
+}
+
+/// More one-way messages than the ring holds; no reply tells the client that there is room.
+fn one_way_beyond_the_ring<R: Ring + Send + 'static>(to_client: impl Fn(Arc<Doorbell>) -> R + Send + Sync + 'static) {
+    two_programs_within(
+        (2, 2),
+        false,
+        to_client,
+        async |server: &'static Server<R>| {
+            for value in 0..3 {
+                assert_eq!(*server.recv().await.message(), message(value));
+            }
+        },
+        async |client: &'static Client<Peer>| {
+            for value in 0..3 {
+                client.credit().await;
+                assert_eq!(client.send(message(value)), Ok(()));
+            }
+        },
+    );
+}
+
+#[test]
+fn room_behind_one_way_messages_is_found() {
+    one_way_beyond_the_ring(Peer);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn room_that_is_not_told_of_is_waited_for_in_vain() {
+    one_way_beyond_the_ring(|_| Deaf);
 }
 
 /// An abandoned call keeps its slot; the next call gets its own reply, never the abandoned one's.

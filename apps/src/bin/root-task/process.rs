@@ -20,6 +20,25 @@ use userlib::tree;
 
 const ASID_POOL: AsidPool = AsidPool(CPtr(abi::bootinfo::slot::ASID_POOL));
 
+/// What a fault of a program does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OnFault {
+    /// It ends the machine.
+    Stop,
+    /// The others go on without it.
+    Continue,
+    /// It starts again.
+    Restart,
+}
+
+/// A segment that the program can change, with what it holds at the start.
+struct Writable {
+    start: u64,
+    content: &'static [u8],
+    /// First slot and number of its frames.
+    frames: [u64; 2],
+}
+
 /// A program.
 pub struct Process {
     /// Name in the manifest.
@@ -28,8 +47,10 @@ pub struct Process {
     pub hart: u64,
     /// Its exit counts for the end of the machine.
     pub main: bool,
-    /// A fault of it does not end the machine.
-    pub on_fault_continue: bool,
+    /// What a fault of it does.
+    pub on_fault: OnFault,
+    /// How often it was started.
+    pub starts: u32,
     /// Its threads.
     pub threads: Vec<Thread>,
     /// Its address space.
@@ -44,6 +65,8 @@ pub struct Process {
     user_interrupts: bool,
     cnode: CNode,
     cnode_bits: u64,
+    writable: Vec<Writable>,
+    sender_table: Option<SenderTable>,
 }
 
 /// A thread.
@@ -76,7 +99,15 @@ impl Process {
             name: node.name(),
             hart: tree::number(node, "hart")?,
             main: tree::flag(node, "main"),
-            on_fault_continue: tree::flag(node, "on-fault-continue"),
+            on_fault: match tree::text(node, "on-fault")? {
+                "stop" => OnFault::Stop,
+                "continue" => OnFault::Continue,
+                "restart" => OnFault::Restart,
+                _ => return Err(Failure::Archive("on-fault")),
+            },
+            starts: 1,
+            writable: Vec::new(),
+            sender_table: None,
             threads: Vec::new(),
             vspace,
             doorbell: Notification(memory.object(ObjectType::Notification)?),
@@ -109,7 +140,7 @@ impl Process {
     }
 
     /// Copies the program's segments into new frames and maps them with their rights.
-    fn load(&self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
+    fn load(&mut self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
         let name = self.name;
         let file = archive::member(|member| member.strip_suffix(".elf") == Some(name), "program")?;
         let segments = node.child("segments").ok_or(Failure::Archive("segments"))?;
@@ -124,7 +155,10 @@ impl Process {
                 (false, true) => Access::EXECUTE,
                 (true, true) => return Err(Failure::Archive("segment: it is writable and executable")),
             };
-            load_segment(memory, self.vspace, start, size, content, access)?;
+            let frames = load_segment(memory, self.vspace, start, size, content, access)?;
+            if tree::flag(&segment, "write") {
+                self.writable.push(Writable { start, content, frames });
+            }
         }
         Ok(())
     }
@@ -209,6 +243,7 @@ impl Process {
             let table = SenderTable(memory.object(ObjectType::SenderTable)?);
             put(slot::SENDER_TABLE.cptr(), table.cptr(), Rights::ALL, None)?;
             tcb.set_sender_table(table).step("setting a sender table")?;
+            self.sender_table = Some(table);
         }
         self.endpoint = endpoint;
         self.user_interrupts = user_interrupts;
@@ -233,7 +268,7 @@ impl Process {
         devices.children().try_for_each(|device| device::grant(memory, machine, self, &device, &mut told))?;
         self.grant_dma(memory, node)?;
         let size = told.as_read_only().data().len();
-        load_segment(memory, self.vspace, address, size as u64, &buffer[..size], Access::READ)
+        load_segment(memory, self.vspace, address, size as u64, &buffer[..size], Access::READ).map(drop)
     }
 
     fn grant_dma(&self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
@@ -253,6 +288,25 @@ impl Process {
         self.threads
             .iter()
             .try_for_each(|thread| thread.tcb.write_registers(&thread.context, true).step("starting a thread"))
+    }
+
+    /// Makes everything that the program could change and that it relies on at its start as it was then. It does not run. What its stacks and
+    /// its heap held stays, as what fresh memory holds is nobody's business.
+    pub fn reset(&mut self, memory: &mut Memory) -> Result<()> {
+        for Writable { start, content, frames: [first, pages] } in &self.writable {
+            for page in 0..*pages {
+                let copy = memory.copy(Frame(CPtr(first + page)))?;
+                fill(memory, copy, *start, (start / PAGE + page) * PAGE, content, true)?;
+                memory.release(copy);
+            }
+        }
+        if let Some(table) = self.sender_table {
+            for index in 0..abi::extension::SENDER_TABLE_ENTRIES {
+                // Fails for an entry that is not in use.
+                let _ = table.unregister(index);
+            }
+        }
+        Ok(())
     }
 
     /// Stops all threads for good.
@@ -282,7 +336,7 @@ fn add(tree: &mut FdtMut<SliceBuffer<'_>>, name: &str, value: &[u8]) -> Result<(
     }
 }
 
-/// Maps new memory from `start` on, whose first bytes are `content`.
+/// Maps new memory from `start` on, whose first bytes are `content`. Gives the first slot and the number of its frames.
 fn load_segment(
     memory: &mut Memory,
     vspace: VSpace,
@@ -290,22 +344,35 @@ fn load_segment(
     size: u64,
     content: &[u8],
     access: Access,
-) -> Result<()> {
+) -> Result<[u64; 2]> {
     let first_page = start / PAGE;
     let pages = (start + size).div_ceil(PAGE) - first_page;
     let frames = memory.objects(ObjectType::Frame, pages)?;
     for page in 0..pages {
         let frame = Frame(CPtr(frames + page));
         let address = (first_page + page) * PAGE;
-        // The part of the content that lies in this page.
-        let from = address.saturating_sub(start).min(content.len() as u64);
-        let to = (address + PAGE - start).min(content.len() as u64);
-        if from < to {
-            let at = (start + from - address) as usize;
-            let part = &content[from as usize..to as usize];
-            with_frame(memory, frame, |bytes| bytes[at..at + part.len()].copy_from_slice(part))?;
-        }
+        fill(memory, frame, start, address, content, false)?;
         vspace::map(memory, vspace, frame, address, access)?;
     }
-    Ok(())
+    Ok([frames, pages])
+}
+
+/// Puts the part of `content`, which begins at `start`, that lies in the page at `address` into its frame; what was there before is `used`
+/// or zero.
+fn fill(memory: &mut Memory, frame: Frame, start: u64, address: u64, content: &[u8], used: bool) -> Result<()> {
+    let from = address.saturating_sub(start).min(content.len() as u64);
+    let to = (address + PAGE - start).min(content.len() as u64);
+    let part = &content[from as usize..to as usize];
+    if part.is_empty() && !used {
+        return Ok(());
+    }
+    with_frame(memory, frame, |bytes| {
+        if used {
+            bytes.fill(0);
+        }
+        if !part.is_empty() {
+            let at = (start + from - address) as usize;
+            bytes[at..at + part.len()].copy_from_slice(part);
+        }
+    })
 }

@@ -3,13 +3,16 @@
 use crate::fault;
 use crate::machine;
 use crate::memory::Memory;
-use crate::process;
+use crate::process::{self, OnFault};
 use crate::system::System;
 use userlib::ipc_buffer;
 use userlib::println;
 use userlib::rt::console;
 use userlib::supervisor::{EXIT, PARK, PRINT, PRINT_MAX};
 use userlib::syscall::Received;
+
+/// How often a program may start before its faults end the machine.
+const MOST_STARTS: u32 = 100;
 
 impl System {
     /// Serves the programs for ever; the machine ends when it is time.
@@ -19,7 +22,7 @@ impl System {
             let Some((index, thread)) = process::of_badge(message.badge) else { continue };
             match message.info.label() {
                 PRINT => print(&message),
-                EXIT => self.exit(index, message.words[0] as i32),
+                EXIT => self.exit(&mut memory, index, message.words[0] as i32),
                 // Not answering keeps the thread blocked.
                 PARK => {}
                 _ => self.fault(&mut memory, index, thread, &message),
@@ -27,7 +30,7 @@ impl System {
         }
     }
 
-    fn exit(&mut self, index: usize, code: i32) {
+    fn exit(&mut self, memory: &mut Memory, index: usize, code: i32) {
         let process = &mut self.processes[index];
         process.stop();
         process.exited = Some(code);
@@ -35,18 +38,48 @@ impl System {
             println!("root: {} left with code {code}", process.name);
         }
         self.end_if_done();
+        self.bury(memory, index);
     }
 
     fn fault(&mut self, memory: &mut Memory, index: usize, thread: usize, message: &Received) {
         let process = &mut self.processes[index];
         process.stop();
         fault::report(memory, process, thread, message);
-        if !process.on_fault_continue {
-            machine::end(1);
+        match process.on_fault {
+            OnFault::Stop => machine::end(1),
+            OnFault::Continue => {
+                process.exited = Some(0);
+                println!("root: {} is stopped, the others go on", process.name);
+                self.end_if_done();
+                self.bury(memory, index);
+            }
+            OnFault::Restart => self.restart(memory, index),
         }
-        process.exited = Some(0);
-        println!("root: {} is stopped, the others go on", process.name);
-        self.end_if_done();
+    }
+
+    /// Tells the peers of a program that runs no more.
+    fn bury(&self, memory: &mut Memory, index: usize) {
+        for link in &self.links {
+            if let Err(failure) = link.bury(memory, index) {
+                println!("root: {}: closing a channel: {failure}", self.processes[index].name);
+            }
+        }
+    }
+
+    /// Starts a stopped program from its beginning, in the memory and with the capabilities that it had.
+    fn restart(&mut self, memory: &mut Memory, index: usize) {
+        self.bury(memory, index);
+        let process = &mut self.processes[index];
+        if process.starts == MOST_STARTS {
+            println!("root: {} has faulted too often", process.name);
+            machine::end(1)
+        }
+        if let Err(failure) = process.reset(memory).and_then(|()| process.start()) {
+            println!("root: {} cannot start again: {failure}", process.name);
+            machine::end(1)
+        }
+        process.starts += 1;
+        println!("root: {} starts again", process.name);
     }
 
     /// Ends the machine if every main program has left: with the first code that is not 0, if there is one.

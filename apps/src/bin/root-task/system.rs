@@ -1,7 +1,7 @@
 //! The system: all programs and channels of `system.dtb`.
 
 use crate::archive;
-use crate::channel;
+use crate::channel::{self, Link};
 use crate::failure::{Failure, Result};
 use crate::machine::Machine;
 use crate::memory::Memory;
@@ -15,6 +15,8 @@ use userlib::cap::{Endpoint, ObjectType};
 pub struct System {
     /// The programs, in the order of the description: a badge's program is an index into it.
     pub processes: Vec<Process>,
+    /// The asynchronous channels.
+    pub links: Vec<Link>,
     /// Where they report.
     pub supervisor: Endpoint,
 }
@@ -30,11 +32,12 @@ impl System {
             let process = Process::new(memory, machine, &node, index, supervisor);
             processes.push(process.map_err(|failure| failure.of(node.name()))?);
         }
+        let mut links = Vec::new();
         for node in children(tree, "channels") {
-            channel::connect(memory, &processes, &node).map_err(|failure| failure.of(node.name()))?;
+            links.extend(channel::connect(memory, &processes, &node).map_err(|failure| failure.of(node.name()))?);
         }
         processes.iter().try_for_each(|process| process.start().map_err(|failure| failure.of(process.name)))?;
-        Ok(Self { processes, supervisor })
+        Ok(Self { processes, links, supervisor })
     }
 }
 

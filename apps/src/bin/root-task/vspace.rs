@@ -2,6 +2,7 @@
 
 use crate::failure::{Result, Step};
 use crate::memory::{Memory, PAGE};
+use core::sync::atomic::{AtomicU32, Ordering};
 use userlib::cap::{Attributes, CPtr, Code, Error, Frame, ObjectType, PageTable, Rights, VSpace, slot};
 
 /// Where the root task maps a frame for a moment; far from its image.
@@ -95,6 +96,20 @@ impl Frames {
             let frame = memory.copy(frame)?;
             map(memory, vspace, frame, address, access)
         })
+    }
+
+    /// Writes a word at `offset`, a multiple of 4, of an area of [`map_small`] that programs may access meanwhile.
+    pub fn store(&self, memory: &mut Memory, offset: usize, value: u32) -> Result<()> {
+        debug_assert!(offset as u64 / PAGE < self.small_count);
+        let copy = memory.copy(Frame(CPtr(self.small + offset as u64 / PAGE)))?;
+        map(memory, slot::VSPACE, copy, WINDOW, Access::READ_WRITE)?;
+        let word = (WINDOW as usize + offset % PAGE as usize) as *mut u32;
+        // SAFETY: a 4 KiB frame is mapped at the window, which nothing else uses, and the offset was reduced to it. Other programs
+        // access the word as an atomic too.
+        unsafe { AtomicU32::from_ptr(word) }.store(value, Ordering::Release);
+        copy.unmap().step("closing the window")?;
+        memory.release(copy);
+        Ok(())
     }
 
     /// Sixteen bytes at `offset`, a multiple of 16, of an area of [`map_small`] whose program does not run.
