@@ -396,7 +396,7 @@ fn an_answer_before_the_close_is_not_lost() {
 /// A call given up: the server is told wherever it waits, and the next call gets its own reply.
 fn a_call_given_up(give_up: fn(libipc::Call<'static, Peer>)) {
     two_programs_within(
-        (2, 4),
+        (1, 4),
         false,
         Peer,
         async |server: &'static Server<Peer>| {
@@ -439,7 +439,7 @@ impl libipc::executor::Clock for ModelClock {
 /// Time passes at any moment: before, while or after the server answers. `rings` says whether the alarm is heard; `answers` whether there is
 /// an answer in time.
 fn a_deadline_races(rings: bool, answers: bool) {
-    model(2, move || {
+    model(1, move || {
         let memory = Memory::leak(2, 0).unwrap();
         let doorbells = [Arc::new(Doorbell::default()), Arc::new(Doorbell::default())];
         let server_thread = {
@@ -563,7 +563,8 @@ fn room_that_is_not_told_of_is_waited_for_in_vain() {
 /// An abandoned call keeps its slot; the next call gets its own reply, never the abandoned one's.
 #[test]
 fn a_reply_never_reaches_another_call() {
-    two_programs(
+    two_programs_within(
+        (2, 2),
         false,
         Peer,
         async |server: &'static Server<Peer>| {

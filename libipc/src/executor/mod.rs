@@ -24,6 +24,7 @@ pub mod idle;
 mod pool;
 mod ready;
 pub mod timer;
+mod tree;
 
 use alloc::boxed::Box;
 use alloc::rc::{Rc, Weak};
@@ -41,6 +42,7 @@ pub use events::Events;
 #[cfg(all(test, not(loom)))]
 pub(crate) use ready::ReadySet;
 pub use timer::{Clock, Timers};
+pub use tree::{Observer, Tree};
 
 /// What an executor looks after besides its tasks: a client, a server, the events of devices.
 pub trait Link {
@@ -137,14 +139,42 @@ fn count(counter: &Cell<u64>, more: u64) {
 /// The executor. Tasks may borrow what outlives it.
 pub struct Executor<'a> {
     pool: Rc<Pool<'a>>,
-    links: RefCell<Vec<&'a dyn Link>>,
+    links: Rc<RefCell<Vec<&'a dyn Link>>>,
     counters: Counters,
+    /// By which to record when tasks run.
+    clock: Cell<Option<&'a dyn Clock>>,
 }
 
 impl<'a> Executor<'a> {
     /// An executor for at most `capacity` tasks at a time.
     pub fn new(capacity: usize) -> Self {
-        Self { pool: Rc::new(Pool::new(capacity)), links: RefCell::new(Vec::new()), counters: Counters::default() }
+        Self::with_levels(&[capacity])
+    }
+
+    /// An executor with levels of urgency, the most urgent first, for so many tasks each. A round runs the ready tasks of one level: the
+    /// most urgent that has any. So a less urgent task waits as long as more urgent ones have something to do, and no longer than the round of
+    /// its own level delays a more urgent one.
+    ///
+    /// # Panics
+    /// If there is no level.
+    pub fn with_levels(capacities: &[usize]) -> Self {
+        assert!(!capacities.is_empty(), "tasks need a level");
+        Self {
+            pool: Rc::new(Pool::new(capacities)),
+            links: Rc::default(),
+            counters: Counters::default(),
+            clock: Cell::new(None),
+        }
+    }
+
+    /// From now on records when each task runs, for [`Observer::tree`]: costs a look at the clock each round, and a store each poll.
+    pub fn record(&self, clock: &'a dyn Clock) {
+        self.clock.set(Some(clock));
+    }
+
+    /// A handle for looking at the tasks, from inside a task or from outside.
+    pub fn observer(&self) -> Observer<'a> {
+        Observer::new(&self.pool, &self.links)
     }
 
     /// Looks after `link` from now on.
@@ -152,12 +182,28 @@ impl<'a> Executor<'a> {
         self.links.borrow_mut().push(link);
     }
 
-    /// Starts a task.
+    /// Starts a task, at the least urgent level.
     ///
     /// # Errors
-    /// If the pool is full.
+    /// If the level is full.
     pub fn spawn<F: Future<Output = ()> + 'a>(&self, task: F) -> Result<(), PoolFull<F>> {
-        self.pool.spawn(task)
+        self.pool.spawn(self.pool.default_level(), "", task)
+    }
+
+    /// Starts a task at `level`, 0 being the most urgent; `name` is for those who look.
+    ///
+    /// # Errors
+    /// If the level is full.
+    ///
+    /// # Panics
+    /// If there is no such level.
+    pub fn spawn_at<F: Future<Output = ()> + 'a>(
+        &self,
+        level: usize,
+        name: &'static str,
+        task: F,
+    ) -> Result<(), PoolFull<F>> {
+        self.pool.spawn(level, name, task)
     }
 
     /// A handle for starting tasks from inside tasks.
@@ -193,7 +239,11 @@ impl<'a> Executor<'a> {
         for link in links {
             link.poll(bits);
         }
-        count(&self.counters.polls, self.pool.run_ready());
+        let polls = match self.clock.get() {
+            None => self.pool.run_ready(),
+            Some(clock) => self.pool.run_ready_at(clock.now()),
+        };
+        count(&self.counters.polls, polls);
         for link in links {
             link.publish();
         }
@@ -214,13 +264,13 @@ pub struct Spawner<'a> {
 }
 
 impl<'a> Spawner<'a> {
-    /// Starts a task.
+    /// Starts a task, at the least urgent level.
     ///
     /// # Errors
-    /// If the pool is full or the executor gone.
+    /// If the level is full or the executor gone.
     pub fn spawn<F: Future<Output = ()> + 'a>(&self, task: F) -> Result<(), PoolFull<F>> {
         match self.pool.upgrade() {
-            Some(pool) => pool.spawn(task),
+            Some(pool) => pool.spawn(pool.default_level(), "", task),
             None => Err(PoolFull(task)),
         }
     }

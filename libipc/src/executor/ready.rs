@@ -9,14 +9,18 @@
 //!   | bits   | unused                      |             bit  = data % 64, word = data - data % 64
 //! ```
 //!
+//! A set may have levels, the most urgent first: a run takes the ready tasks of one level only, so that between two runs everything is looked at
+//! anew, and a less urgent task runs when no other is ready.
+//!
 //! So 64 tasks share one cache line, and waking touches nothing else. With a heap object for each waker, 32 tasks took 16
 //! lines of a cache of 256.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
-use core::ops::Deref;
+use core::ops::{Deref, Range};
 use core::task::{RawWaker, RawWakerVTable, Waker};
 
 use crate::sync::{AtomicU64, Ordering};
@@ -35,12 +39,43 @@ const _: () = assert!(size_of::<Word>() >= BITS && align_of::<Word>() >= BITS);
 /// The ready bits of a pool.
 pub(crate) struct ReadySet {
     words: Box<[Arc<Word>]>,
+    /// For each level but the last, the word behind its last one.
+    ends: Box<[usize]>,
 }
 
 impl ReadySet {
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn new(tasks: usize) -> Self {
+        Self::with_levels(&[tasks])
+    }
+
+    /// A set of levels of so many tasks, the most urgent first; each begins at a word.
+    pub(crate) fn with_levels(tasks: &[usize]) -> Self {
+        let mut ends: Vec<usize> = Self::starts(tasks).skip(1).map(|start| start / BITS).collect();
+        let words = ends.pop().unwrap_or(0);
         let word = |_| Arc::new(Word { bits: AtomicU64::new(0) });
-        Self { words: (0..tasks.div_ceil(BITS)).map(word).collect() }
+        Self { words: (0..words).map(word).collect(), ends: ends.into() }
+    }
+
+    /// Index of the first task of each level, and behind the last.
+    pub(crate) fn starts(tasks: &[usize]) -> impl Iterator<Item = usize> {
+        let mut next = 0;
+        core::iter::once(0).chain(tasks.iter().map(move |tasks| {
+            next += tasks.next_multiple_of(BITS);
+            next
+        }))
+    }
+
+    /// The task that `waker` wakes, if it is one of this set.
+    pub(crate) fn task_of(&self, waker: &Waker) -> Option<usize> {
+        let (data, word) = (waker.data(), word(waker.data()));
+        let number = self.words.iter().position(|known| core::ptr::eq(Arc::as_ptr(known), word))?;
+        core::ptr::eq(waker.vtable(), &VTABLE).then(|| number * BITS + data.addr() % BITS)
+    }
+
+    /// Whether the task is ready.
+    pub(crate) fn is_set(&self, index: usize) -> bool {
+        self.words[index / BITS].bits.load(Ordering::Relaxed) >> (index % BITS) & 1 != 0
     }
 
     /// Makes task `index` ready.
@@ -54,10 +89,23 @@ impl ReadySet {
         self.words.iter().any(|word| word.bits.load(Ordering::Relaxed) != 0)
     }
 
-    /// Takes the ready tasks of each word in turn and calls `run` with each one's index and waker.
+    /// Takes the ready tasks of the most urgent level that has any, word by word, and calls `run` with each one's index and waker.
     #[inline] // has one caller
-    pub(crate) fn run(&self, mut run: impl FnMut(usize, &Waker)) {
-        for (number, word) in self.words.iter().enumerate() {
+    pub(crate) fn run(&self, run: impl FnMut(usize, &Waker)) {
+        let mut start = 0;
+        // Mostly there is one level, and nothing to choose.
+        for end in &self.ends {
+            if self.words[start..*end].iter().any(|word| word.bits.load(Ordering::Relaxed) != 0) {
+                return self.run_words(start..*end, run);
+            }
+            start = *end;
+        }
+        self.run_words(start..self.words.len(), run);
+    }
+
+    #[inline] // the body of `run`
+    fn run_words(&self, words: Range<usize>, mut run: impl FnMut(usize, &Waker)) {
+        for (number, word) in words.clone().zip(&self.words[words]) {
             if word.bits.load(Ordering::Relaxed) == 0 {
                 continue;
             }
@@ -140,12 +188,36 @@ unsafe fn release(data: *const ()) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     fn taken(set: &ReadySet) -> Vec<usize> {
         let mut taken = Vec::new();
         set.run(|index, _| taken.push(index));
         taken
+    }
+
+    #[test]
+    fn the_most_urgent_level_runs_alone() {
+        let set = ReadySet::with_levels(&[2, 70, 1]);
+        assert_eq!(ReadySet::starts(&[2, 70, 1]).collect::<Vec<_>>(), [0, 64, 192, 256]);
+        for index in [192, 64, 130, 1, 65, 0] {
+            set.set(index);
+        }
+        assert_eq!(taken(&set), [0, 1]);
+        assert_eq!(taken(&set), [64, 65, 130]);
+        set.set(1);
+        assert_eq!([taken(&set), taken(&set), taken(&set)], [vec![1], vec![192], vec![]]);
+    }
+
+    #[test]
+    fn a_waker_is_known_by_its_task() {
+        let (set, other) = (ReadySet::new(100), ReadySet::new(100));
+        (0..100).for_each(|index| set.set(index));
+        set.run(|index, waker| {
+            assert_eq!(set.task_of(waker), Some(index));
+            assert_eq!(set.task_of(&waker.clone()), Some(index));
+            assert_eq!(other.task_of(waker), None);
+        });
+        assert_eq!(set.task_of(Waker::noop()), None);
     }
 
     #[test]
