@@ -75,3 +75,9 @@ fn pings_are_answered() {
 fn lost_frames_cost_time_and_nothing_else() {
     run("echo-test-loss", &[], "loadgen:connections=4;requests=50;warmup=0;loss=0.02");
 }
+
+#[test]
+fn virtio_serves_as_well() {
+    run("echo-test-virtio", &[], "virtio,loadgen:connections=1,8;requests=60;warmup=20");
+    run("echo-test-virtio-ping", &[], "virtio,loadgen:proto=ping;connections=1;requests=20;warmup=0");
+}
