@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri fuzz-kernel foreign bench-kernel bench-ipc bench-nic bench-soc calibrate bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri qemu fuzz-kernel foreign bench-kernel bench-ipc bench-nic bench-soc calibrate bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -25,6 +25,9 @@ fmt-check: toolchain
 lint: toolchain ## clippy, warnings are errors: the workspace for the host, the guest programs for the guest
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy --release --target $(GUEST) $(GUEST_PACKAGES) -- -D warnings
+
+qemu: toolchain ## boot, IPC and echo on stock QEMU's virt board, 1 and 2 harts (needs qemu-system-riscv64)
+	cargo run --release -p images -- qemu
 
 doc: toolchain ## the documentation of every package, target/doc/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

@@ -9,6 +9,7 @@ pub mod guest;
 pub mod manifest;
 mod plan;
 mod program;
+pub mod qemu;
 #[cfg(test)]
 mod sample;
 mod size;

@@ -6,6 +6,7 @@ use images::{Builder, Error, Image, Manifest, Options, RootServer, Size};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// Turns manifests into bootable images.
 #[derive(Parser)]
@@ -42,6 +43,8 @@ enum Action {
         #[arg(last = true)]
         soc: Vec<OsString>,
     },
+    /// Build the systems that run on stock QEMU's virt board, run each there and check what comes out
+    Qemu,
 }
 
 #[derive(clap::Args)]
@@ -173,6 +176,7 @@ fn perform(action: &Action) -> Result<ExitCode, Error> {
                 images::build(&System { manifest, set: set.clone() }.load()?, &output.options())?
             }
         }),
+        Action::Qemu => return run_on_qemu(),
         Action::Run { system, soc } => {
             let image = images::build(&system.load()?, &Output::default().options())?;
             let words = ["soc".into(), "run".into(), image.path.into_os_string()];
@@ -180,6 +184,31 @@ fn perform(action: &Action) -> Result<ExitCode, Error> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs all that runs on QEMU; a line for each.
+fn run_on_qemu() -> Result<ExitCode, Error> {
+    let Some(version) = images::qemu::version() else {
+        eprintln!(
+            "error: {} is not installed (Debian package qemu-system-misc or qemu-system-riscv)",
+            images::qemu::PROGRAM
+        );
+        return Ok(ExitCode::from(2));
+    };
+    println!("{version}, machine virt");
+    let mut builder = Builder::new()?;
+    let mut failed = false;
+    for job in images::qemu::JOBS {
+        let start = Instant::now();
+        match job.run(&mut builder) {
+            Ok(()) => println!("{:<40} right ({:.1} s with its build)", job.name, start.elapsed().as_secs_f32()),
+            Err(failure) => {
+                failed = true;
+                println!("{:<40} WRONG: {failure}", job.name);
+            }
+        }
+    }
+    Ok(ExitCode::from(u8::from(failed)))
 }
 
 fn report(image: &Image) {
