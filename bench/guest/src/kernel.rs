@@ -55,8 +55,12 @@ pub struct Clock {
 impl Clock {
     /// Nothing timed yet.
     pub const fn new() -> Self {
-        const ZERO: AtomicU64 = AtomicU64::new(0);
-        Self { start: ZERO, first_instruction: ZERO, cycles: ZERO, instructions: ZERO }
+        Self {
+            start: AtomicU64::new(0),
+            first_instruction: AtomicU64::new(0),
+            cycles: AtomicU64::new(0),
+            instructions: AtomicU64::new(0),
+        }
     }
 
     /// A round starts.

@@ -198,8 +198,13 @@ trap_entry:
     beqz t0, 2f
     addi t0, a7, 2
     beqz t0, 3f
+    addi t0, a7, 4                      # Send is -3, NBSend -4
+    li t1, 1
+    bleu t0, t1, 4f
     mv a3, a7
     call {system_call}
+    j resume
+4:  call {send}
     j resume
 2:  call {call}
     j resume

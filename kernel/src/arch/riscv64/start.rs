@@ -74,6 +74,7 @@ global_asm!(
     next_pc = const offset::NEXT_PC,
     call = sym trap::call,
     reply_recv = sym trap::reply_recv,
+    send = sym trap::send,
     system_call = sym trap::system_call,
     trap = sym trap::trap,
     system_call_emulating = sym trap::system_call_emulating,

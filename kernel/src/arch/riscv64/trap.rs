@@ -130,27 +130,27 @@ fn still_runs(kernel: &mut Kernel, context: *mut Context) -> bool {
 /// Called by entry.S for Call, with two registers of the thread that executed it and its context; gives the context to resume. So do the other system calls: each is a function of its own, which saves no more registers than it needs.
 pub extern "C" fn call(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
     match Size::of(info) {
-        Some(Size::Short) => attempt(context, syscall::fast_call, cptr, info),
+        Some(Size::Short) => attempt::<false>(context, syscall::fast_call, cptr, info),
         _ => long_call(cptr, info, context),
     }
 }
 
 #[inline(never)]
 fn long_call(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt(context, syscall::fast_call, cptr, info)
+    attempt::<false>(context, syscall::fast_call, cptr, info)
 }
 
 /// Called by entry.S for ReplyRecv.
 pub extern "C" fn reply_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
     match Size::of(info) {
-        Some(Size::Short) => attempt(context, syscall::fast_reply_recv, cptr, info),
+        Some(Size::Short) => attempt::<false>(context, syscall::fast_reply_recv, cptr, info),
         _ => long_reply_recv(cptr, info, context),
     }
 }
 
 #[inline(never)]
 fn long_reply_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt(context, syscall::fast_reply_recv, cptr, info)
+    attempt::<false>(context, syscall::fast_reply_recv, cptr, info)
 }
 
 /// Called by entry.S for every other system call.
@@ -167,34 +167,34 @@ pub extern "C" fn system_call(cptr: u64, info: u64, context: *mut Context, numbe
     }
 }
 
-#[inline(never)]
-fn send(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt(context, syscall::fast_send, cptr, info)
+/// Called by entry.S for Send and NBSend.
+pub extern "C" fn send(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt::<true>(context, syscall::fast_send, cptr, info)
 }
 
 #[inline(never)]
 fn receive(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt(context, syscall::fast_receive, cptr, info)
+    attempt::<true>(context, syscall::fast_receive, cptr, info)
 }
 
 #[inline(never)]
 fn try_receive(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt(context, syscall::fast_try_receive, cptr, info)
+    attempt::<true>(context, syscall::fast_try_receive, cptr, info)
 }
 
 #[inline(never)]
 fn yield_now(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt(context, syscall::fast_yield, cptr, info)
+    attempt::<true>(context, syscall::fast_yield, cptr, info)
 }
 
 #[inline(never)]
 fn signal_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt(context, syscall::fast_signal_recv, cptr, info)
+    attempt::<false>(context, syscall::fast_signal_recv, cptr, info)
 }
 
 #[inline(never)]
 fn other(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt(context, |_, _, _, _| None, cptr, info)
+    attempt::<true>(context, |_, _, _, _| None, cptr, info)
 }
 
 /// Takes the lock for a trap out of `context`. Error: the trap is dealt with, and this runs next.
@@ -214,15 +214,17 @@ fn enter(context: *mut Context) -> Result<Held, *mut Context> {
     Ok(unsafe { Held::assume() })
 }
 
-/// The fast path of one system call. Whatever does not lead through it ends in a jump.
+/// The fast path of one system call, after which the thread may go on or never does. Whatever does not lead through it ends in a jump.
 #[inline(always)]
-fn attempt(context: *mut Context, path: FastPath, cptr: u64, info: u64) -> *mut Context {
+fn attempt<const MAY_GO_ON: bool>(context: *mut Context, path: FastPath, cptr: u64, info: u64) -> *mut Context {
     let held = match enter(context) {
         Ok(held) => held,
         Err(next) => return next,
     };
     let current = held.0.current();
     match path(held.0, current, cptr, info) {
+        // Who goes on has its special registers; after a Call that is nobody.
+        Some(thread) if MAY_GO_ON && thread == current => &raw mut held.0.get_mut(thread).context,
         Some(thread) => switched(held, thread),
         None => {
             cold_path();
