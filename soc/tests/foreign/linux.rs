@@ -7,12 +7,14 @@ use super::{OPENSBI, boot, shows, skip};
 use crate::cpio::Archive;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Unpacked packages: a root with `boot`, `usr/bin/busybox` and `usr/lib/modules`.
 struct Linux {
     kernel: PathBuf,
     modules: PathBuf,
     busybox: Vec<u8>,
+    busybox_path: PathBuf,
 }
 
 impl Linux {
@@ -26,7 +28,8 @@ impl Linux {
         };
         let found = entry("boot", "vmlinux-").zip(entry("usr/lib/modules", ""));
         let linux = found.and_then(|(kernel, modules)| {
-            Some(Self { kernel, modules, busybox: fs::read(root.join("usr/bin/busybox")).ok()? })
+            let busybox_path = root.join("usr/bin/busybox");
+            Some(Self { kernel, modules, busybox: fs::read(&busybox_path).ok()?, busybox_path })
         });
         if linux.is_none() {
             skip(&format!("no Linux in {} (make foreign, or SOC_LINUX)", root.display()));
@@ -107,6 +110,35 @@ fn linux_drives_virtio() {
     shows(console, &["\n1024\r\n", "\n1c000 1c001", ANSWERED]);
     let after = fs::read(&disk).expect("the run left it");
     assert_eq!(&after[512_000..512_008], b"written\n");
+}
+
+#[test]
+fn linux_lives_on_a_virtio_disk() {
+    let Some(linux) = Linux::find() else { return };
+    // The root file system: busybox and mount points.
+    let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux-root");
+    for directory in ["bin", "dev", "proc"] {
+        fs::create_dir_all(tree.join(directory)).expect("the target directory can be written");
+    }
+    // Copied, not written: the copy is executable as the original is.
+    fs::copy(&linux.busybox_path, tree.join("bin/busybox")).expect("the target directory can be written");
+    let disk = temporary("linux-root.img", &[]);
+    let tree = tree.to_str().expect("a plain name");
+    let made = Command::new("mke2fs").args(["-q", "-F", "-t", "ext4", "-d", tree, &disk, "8M"]).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return skip("no mke2fs (Debian package e2fsprogs)");
+    }
+    let modules = ["virtio_mmio", "virtio_blk", "crc32c_generic", "crc16", "mbcache", "jbd2", "ext4"];
+    let then = "mkdir /root\nmount -t ext4 /dev/vda /root\nexec switch_root /root /bin/busybox sh -c '\
+                /bin/busybox mount -t proc none /proc; /bin/busybox grep vda /proc/mounts\n\
+                echo kept > /file; /bin/busybox sync; /bin/busybox mount -o remount,ro /; /bin/busybox poweroff -f'\n";
+    let console = linux.run("linux-disk", &modules, then, &["--disk", &disk]);
+    if console.is_none() {
+        return;
+    }
+    shows(console, &["/dev/vda / ext4 rw"]);
+    let read = Command::new("debugfs").args(["-R", "cat /file", &disk]).output();
+    assert!(read.is_ok_and(|output| output.stdout == b"kept\n"), "what the guest wrote is in the file");
 }
 
 #[test]
