@@ -6,13 +6,20 @@ mod system;
 use abi::label::Table;
 use images::{Builder, Image, Options, RootServer, Size};
 use soc::{End, Misaligned, Mode};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use system::{assert_lines, run, run_on};
 
 /// An image around one of the root servers, with sel4test's root CNode of 13 bits unless `configure` says otherwise.
 fn image(name: &str, bin: &str, configure: impl FnOnce(&mut RootServer)) -> Image {
+    build(name, bin, false, configure)
+}
+
+fn build(name: &str, bin: &str, without_firmware: bool, configure: impl FnOnce(&mut RootServer)) -> Image {
     let mut builder = Builder::new().unwrap_or_else(|error| panic!("{error}"));
     let out = Some(builder.target().join(format!("images/{name}.elf")));
-    let options = Options { quiet: true, out, ..Options::default() };
+    let options = Options { quiet: true, out, without_firmware, ..Options::default() };
     let program = builder.program("sel4-conformance", bin, &options);
     let mut server = RootServer::new(program.unwrap_or_else(|error| panic!("{error}")));
     server.kernel.root_cnode_bits = 13;
@@ -46,6 +53,36 @@ fn a_smp_kernel_answers_as_sel4() {
     let count = rows(&image, Mode::Fast);
     assert!(count > 650, "rows went missing: {count}");
     assert_eq!(rows(&image, Mode::Timed), count);
+}
+
+/// The board that the rows were observed on, with its own firmware and harts without the N extension, where it is installed.
+#[test]
+fn the_same_images_give_the_same_answers_on_stock_qemu() {
+    const QEMU: &str = "qemu-system-riscv64";
+    for (name, labels, harts) in [("conformance-qemu-up", Table::Up, "1"), ("conformance-qemu-smp", Table::Smp, "2")] {
+        let image = build(name, "sel4-conformance", true, |server| {
+            server.labels = labels;
+            // Time there is the host's: no time slice may end while the order of threads is observed.
+            server.kernel.timer_tick = 1000;
+        });
+        let mut command = Command::new(QEMU);
+        command.args(["-machine", "virt", "-m", "128M", "-nographic", "-smp", harts, "-kernel"]).arg(&image.path);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let Ok(mut child) = child else {
+            // Not `eprintln`, which the test runner would hold back.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: {QEMU} is not installed; no seL4 row ran on QEMU's virt");
+            return;
+        };
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while child.try_wait().expect("a child").is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Ended already, unless the deadline is over.
+        let _ = child.kill();
+        let output = child.wait_with_output().expect("a child");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(" rows, 0 failed") && output.status.success(), "{}\n{text}", output.status);
+    }
 }
 
 /// Exit code of `sel4-profile` with debug calls, without benchmark calls.

@@ -125,9 +125,10 @@ ui_work:
     bnez    s1, 0b
     ebreak
 
-    // The same, inactive from the start; what has come meanwhile in s3.
+    // The same, inactive; entries since then in s11, what has come meanwhile in s3.
 ui_quiet_work:
     uipi_deactivate
+    li      s11, 0
     csrw    UTVEC, s0
     csrwi   UIE, 1
     csrwi   USTATUS, 1
