@@ -74,9 +74,9 @@ impl Idle {
     /// Returns when a link has something or bits came; these are returned.
     #[inline] // under load only its first line runs
     pub(crate) fn wait<P: Port>(&mut self, port: &P, links: &[&dyn Link], counters: &Counters) -> u64 {
-        // The first look is free: under load it succeeds, and says nothing about patience.
+        // The first look is free: under load it succeeds, and says nothing about patience. Who parks at once looks after the doze.
         let owes = port.owes();
-        if any_ready(links) || !owes && self.look(links) {
+        if !owes && (any_ready(links) || self.look(links)) {
             port.flush();
             return 0;
         }
