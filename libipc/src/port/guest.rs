@@ -187,8 +187,9 @@ impl Ring for Peer {
             return self.signal();
         }
         let cptr = self.notification.cptr().0;
-        // Only one is switched to: the one owed before, if it is another, is made ready now.
-        let before = OWED.swap(cptr, Ordering::Relaxed);
+        // Only one is switched to: the one owed before, if it is another, is made ready now. No swap: nobody else writes.
+        let before = OWED.load(Ordering::Relaxed);
+        OWED.store(cptr, Ordering::Relaxed);
         if before != CPtr::NULL.0 && before != cptr {
             Notification(CPtr(before)).signal();
         }
