@@ -74,6 +74,8 @@ pub struct Server<R: Ring = NativePeer> {
     pub(crate) mailbox: Option<Rc<Mailbox>>,
     /// Linked calls whose turn has come.
     linked: RefCell<VecDeque<(usize, Packet)>>,
+    /// A request on its way from where it was found to the task that gets it.
+    found: Cell<(usize, Packet)>,
     /// There is something to take besides rings: a mailbox, a linked call.
     beside: Cell<bool>,
     turn: Cell<usize>,
@@ -129,33 +131,41 @@ impl<R: Ring> Channel<R> {
         Self::new(index, Some(End::new(memory, Role::Server, ring)), memory.arena())
     }
 
-    /// The next request: its kind, cookie and message.
+    /// The next request, if it is a plain call within the limit.
     #[inline(always)] // as `Receive::poll`
-    fn take(&self) -> Option<Packet> {
-        let end = self.end.as_ref()?;
+    fn take(&self) -> Result<Packet, NoCall> {
+        let Some(end) = &self.end else { return Err(NoCall::Nothing) };
         if end.is_closed() {
-            return None;
+            return Err(NoCall::Nothing);
         }
+        match end.peek() {
+            Ok(None) => Err(NoCall::Nothing),
+            Ok(Some(arrival)) if arrival.is(Kind::Call) && self.in_flight.get() < self.limit.get() => {
+                self.in_flight.set(self.in_flight.get() + 1);
+                let packet = Packet { kind: Kind::Call, cookie: arrival.cookie(), message: arrival.message() };
+                end.input.advance();
+                // After the entry was read, before the answer: see `Taken`.
+                end.taken.publish(end.input.taken());
+                Ok(packet)
+            }
+            Ok(Some(_)) | Err(_) => Err(NoCall::Other),
+        }
+    }
+
+    /// The next request of any kind.
+    #[cold]
+    fn take_any(&self) -> Option<Packet> {
+        let end = self.end.as_ref()?;
         loop {
-            match end.peek() {
+            let taken = match end.peek() {
                 Ok(None) => return None,
-                Ok(Some(arrival)) if arrival.is(Kind::Call) && self.in_flight.get() < self.limit.get() => {
-                    self.in_flight.set(self.in_flight.get() + 1);
-                    let packet = Packet { kind: Kind::Call, cookie: arrival.cookie(), message: arrival.message() };
-                    end.input.advance();
-                    // After the entry was read, before the answer: see `Taken`.
-                    end.taken.publish(end.input.taken());
-                    return Some(packet);
-                }
-                Ok(Some(arrival)) => match self.take_unusual(end, &arrival) {
-                    Ok(Taken::Request(packet)) => return Some(packet),
-                    Ok(Taken::Later) => return None,
-                    Ok(Taken::Control) => {}
-                    Err(misbehaviour) => {
-                        self.fail(end, misbehaviour);
-                        return None;
-                    }
-                },
+                Ok(Some(arrival)) => self.take_unusual(end, &arrival),
+                Err(misbehaviour) => Err(misbehaviour),
+            };
+            match taken {
+                Ok(Taken::Request(packet)) => return Some(packet),
+                Ok(Taken::Later) => return None,
+                Ok(Taken::Control) => {}
                 Err(misbehaviour) => {
                     self.fail(end, misbehaviour);
                     return None;
@@ -423,6 +433,13 @@ fn is_control(arrival: &Arrival<'_>) -> bool {
     arrival.is(Kind::Cancel) || arrival.is(Kind::Grant)
 }
 
+/// Why [`Channel::take`] gives no call.
+enum NoCall {
+    Nothing,
+    /// There is something else, for [`Channel::take_any`].
+    Other,
+}
+
 /// What an entry that is not a plain call was.
 enum Taken {
     Request(Packet),
@@ -445,6 +462,7 @@ impl<R: Ring> Server<R> {
             beside: Cell::new(mailbox.is_some()),
             mailbox,
             linked: RefCell::default(),
+            found: Cell::new((0, Packet { kind: Kind::OneWay, cookie: 0, message: Message::default() })),
             turn: Cell::new(0),
             budget: Cell::new(BUDGET),
             waiting: Waiting::new(),
@@ -552,10 +570,8 @@ impl<R: Ring> Server<R> {
     /// The next request, if there is one.
     #[inline(always)] // as `Receive::poll`
     fn take(&self) -> Option<Request<'_, R>> {
-        if self.beside.get()
-            && let Some(request) = self.take_beside()
-        {
-            return Some(request);
+        if self.beside.get() && self.find_beside() {
+            return Some(self.found());
         }
         let mut index = self.turn.get();
         let mut in_debt = true;
@@ -569,10 +585,22 @@ impl<R: Ring> Server<R> {
                     deficit += i64::from(channel.weight.get());
                 }
                 if deficit > 0 {
-                    if let Some(packet) = channel.take() {
-                        channel.deficit.set(deficit - 1);
-                        self.turn.set(if deficit == 1 { next } else { index });
-                        return Some(self.request(index, packet));
+                    let left = deficit - 1;
+                    let turn = if left == 0 { next } else { index };
+                    match channel.take() {
+                        Ok(packet) => {
+                            channel.deficit.set(left);
+                            self.turn.set(turn);
+                            return Some(self.request(index, packet));
+                        }
+                        Err(NoCall::Nothing) => {}
+                        Err(NoCall::Other) => {
+                            if self.find_other(index) {
+                                channel.deficit.set(left);
+                                self.turn.set(turn);
+                                return Some(self.found());
+                            }
+                        }
                     }
                     channel.deficit.set(0);
                 } else {
@@ -586,18 +614,42 @@ impl<R: Ring> Server<R> {
         None
     }
 
-    /// A request that does not come from a ring.
-    fn take_beside(&self) -> Option<Request<'_, R>> {
+    /// Looks for a request that is not a plain call, for [`Server::found`].
+    #[cold]
+    #[inline(never)]
+    fn find_other(&self, index: usize) -> bool {
+        match self.channels[index].take_any() {
+            Some(packet) => {
+                self.found.set((index, packet));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Looks for a request that does not come from a ring, for [`Server::found`].
+    #[inline(never)]
+    fn find_beside(&self) -> bool {
         if let Some(mailbox) = &self.mailbox {
-            let arrived = mailbox.take()?;
+            let Some(arrived) = mailbox.take() else { return false };
             let packet = Packet { kind: Kind::Call, cookie: arrived.ticket, message: arrived.message };
-            return Some(self.request(arrived.channel, packet));
+            self.found.set((arrived.channel, packet));
+            return true;
         }
         let mut linked = self.linked.borrow_mut();
-        let (index, packet) = linked.pop_front()?;
+        let Some((index, packet)) = linked.pop_front() else { return false };
         self.beside.set(!linked.is_empty());
         self.channels[index].charge(1);
-        Some(self.request(index, packet))
+        self.found.set((index, packet));
+        true
+    }
+
+    /// The request that was found beside the usual way. It comes through a place of the server's: as the result of a function it would
+    /// be a second maker of requests, and both would make them elsewhere and copy them.
+    #[inline] // loads, as with a plain call
+    fn found(&self) -> Request<'_, R> {
+        let (index, packet) = self.found.get();
+        self.request(index, packet)
     }
 
     #[inline] // hot path
