@@ -5,6 +5,9 @@
 //! held against every published cell (part of `make calibrate`). With our driver as it is, the rates are our own
 //! (`nic.json`); small frames go out more than twice as fast, because the driver costs less.
 //!
+//! The DMA's cost per packet and per byte were fitted to these tables once (`soc/src/devices/axi_dma/timing.rs`), two numbers for
+//! 242 rates; the durations of software were mostly measured apart from them.
+//!
 //! A published rate is truncated, so a cell stands for the interval of times `[8n / (v + 0.001), 8n / v]` nanoseconds, and the
 //! error is the distance to it.
 
