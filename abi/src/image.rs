@@ -16,6 +16,8 @@ pub const FLAG_FASTPATH: u32 = 1;
 pub const FLAG_PRINTING: u32 = 2;
 /// Kernel flags: benchmark system calls exist (`CONFIG_ENABLE_BENCHMARKS`).
 pub const FLAG_BENCHMARKS: u32 = 4;
+/// Kernel flags: the benchmark calls, and the kernel tracks who uses the cores (`CONFIG_BENCHMARK_TRACK_UTILISATION`).
+pub const FLAG_UTILISATION: u32 = 8;
 
 /// Layout at the start of the kernel image. All little endian, offsets pinned below.
 #[derive(Clone, Copy, Debug)]

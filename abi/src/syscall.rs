@@ -43,3 +43,11 @@ pub const BENCHMARK_FINALIZE_LOG: isize = -20;
 pub const BENCHMARK_SET_LOG_BUFFER: isize = -21;
 /// `seL4_BenchmarkNullSyscall`.
 pub const BENCHMARK_NULL_SYSCALL: isize = -22;
+/// `seL4_BenchmarkGetThreadUtilisation`; exists where utilisation is tracked, as the following.
+pub const BENCHMARK_GET_THREAD_UTILISATION: isize = -23;
+/// `seL4_BenchmarkResetThreadUtilisation`.
+pub const BENCHMARK_RESET_THREAD_UTILISATION: isize = -24;
+/// `seL4_BenchmarkDumpAllThreadsUtilisation`; debug configurations only, as the next.
+pub const BENCHMARK_DUMP_ALL_THREADS_UTILISATION: isize = -25;
+/// `seL4_BenchmarkResetAllThreadsUtilisation`.
+pub const BENCHMARK_RESET_ALL_THREADS_UTILISATION: isize = -26;

@@ -80,6 +80,9 @@ struct Server {
     /// Benchmark system calls (KernelBenchmarks)
     #[arg(long, conflicts_with = "manifest")]
     benchmarks: bool,
+    /// KernelBenchmarks = track_utilisation; no IPC fast path then
+    #[arg(long, conflicts_with = "manifest")]
+    track_utilisation: bool,
     /// A kernel that checks its invariants at every exit: slow, for tests
     #[arg(long, conflicts_with = "manifest")]
     checked: bool,
@@ -103,6 +106,7 @@ impl Server {
         kernel.time_slice = self.time_slice.unwrap_or(kernel.time_slice);
         kernel.printing &= !self.no_printing;
         kernel.checked |= self.checked;
+        kernel.utilisation |= self.track_utilisation;
         kernel.fastpath &= !self.no_fastpath;
         kernel.benchmarks |= self.benchmarks;
         machine.harts = self.harts.unwrap_or(machine.harts);

@@ -60,6 +60,8 @@ pub struct Kernel {
     pub printing: bool,
     /// seL4's benchmark system calls.
     pub benchmarks: bool,
+    /// The benchmark system calls, and the account of who uses the harts (`track_utilisation`); no fast path then.
+    pub utilisation: bool,
     /// Radix of the root CNode (`KernelRootCNodeSizeBits`); a system of programs gets more if it needs more.
     pub root_cnode_bits: u32,
     /// Milliseconds per timer tick.
@@ -75,6 +77,7 @@ impl Default for Kernel {
             fastpath: config::FASTPATH,
             printing: config::PRINTING,
             benchmarks: config::BENCHMARKS,
+            utilisation: false,
             root_cnode_bits: config::ROOT_CNODE_SIZE_BITS,
             timer_tick: config::TIMER_TICK_MS,
             time_slice: config::TIME_SLICE,

@@ -67,3 +67,13 @@ fn a_system_runs_on_a_kernel_that_checks_itself() {
     assert_lines(&text, &["asker: rings: 100 of 100 answers right over rings"]);
     assert_eq!(end, End::Exit(0), "{text}");
 }
+
+#[test]
+fn a_system_runs_on_a_kernel_that_tracks_utilisation() {
+    let mut manifest = Manifest::named("pair").unwrap();
+    manifest.rename("pair-utilisation");
+    manifest.set("kernel.utilisation", "true").unwrap();
+    let (end, text) = run(&build(&manifest), Mode::Fast);
+    assert_lines(&text, &["asker: rings: 100 of 100 answers right over rings"]);
+    assert_eq!(end, End::Exit(0), "{text}");
+}

@@ -16,6 +16,7 @@ pub mod sched;
 pub mod special;
 pub mod state;
 pub mod thread;
+pub mod utilisation;
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use crate::object::irq::IrqState;
 use crate::object::tcb::{Tcb, ThreadState};
 use crate::object::user_interrupt::Receiver;
 use crate::object::vspace::AsidPool;
+use crate::utilisation::Account;
 
 /// ASID pools (`seL4_NumASIDPoolsBits` = 7).
 pub const ASID_POOLS: usize = 128;
@@ -31,14 +32,22 @@ pub struct Config {
     pub printing: bool,
     /// Benchmark system calls exist.
     pub benchmarks: bool,
+    /// Who uses the cores is tracked (utilisation.rs).
+    pub utilisation: bool,
     /// Ticks per time slice.
     pub time_slice: u32,
 }
 
 impl Config {
     /// seL4's defaults: UP numbering, debug calls, fast path.
-    pub const DEFAULT: Self =
-        Self { labels: Table::Up, fastpath: true, printing: true, benchmarks: false, time_slice: TIME_SLICE };
+    pub const DEFAULT: Self = Self {
+        labels: Table::Up,
+        fastpath: true,
+        printing: true,
+        benchmarks: false,
+        utilisation: false,
+        time_slice: TIME_SLICE,
+    };
 }
 
 /// What the kernel does with its core when it leaves (section "decision" of sched.rs).
@@ -140,6 +149,8 @@ pub struct Kernel {
     pub irq_slots: Option<Ref<Cte>>,
     /// First in the list of all threads but the idle ones, newest first.
     pub threads: Option<Ref<Tcb>>,
+    /// Who used each core.
+    pub accounts: [Account; MAX_NUM_NODES],
     /// Cancellations of badged sends so far (endpoint.rs).
     pub cancellations: u64,
     /// Work units since the last look at pending interrupts.
@@ -176,6 +187,7 @@ impl Kernel {
             irq_slots: None,
             asid_pools: [None; ASID_POOLS],
             threads: None,
+            accounts: [Account::NEW; MAX_NUM_NODES],
             cancellations: 0,
             work_units: 0,
             receivers: [const { Receiver::FREE }; RECEIVERS],

@@ -23,6 +23,7 @@ use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::object::{delete, reply};
 use crate::sched;
 use crate::state::{Action, Kernel};
+use crate::utilisation;
 
 /// A thread has been made: it is in the list of all threads now.
 pub fn enlist(k: &mut Kernel, thread: Ref<Tcb>) {
@@ -35,6 +36,7 @@ pub fn enlist(k: &mut Kernel, thread: Ref<Tcb>) {
 
 /// A thread is being deleted.
 pub fn delist(k: &mut Kernel, thread: Ref<Tcb>) {
+    utilisation::forget(k, thread);
     let tcb = k.get_mut(thread);
     let (prev, next) = (tcb.all_prev.take(), tcb.all_next.take());
     match prev {

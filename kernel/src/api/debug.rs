@@ -8,11 +8,10 @@ use abi::{ipc_buffer, syscall};
 use super::fault::Fault;
 use crate::arch::register::{A0, PC};
 use crate::arch::{Arch, Current};
-use crate::cspace;
 use crate::mem::Ref;
 use crate::object::tcb::{NAME_BYTES, Tcb};
 use crate::state::{Kernel, Next};
-use crate::thread;
+use crate::{cspace, thread, utilisation};
 
 /// `core::fmt` on the kernel's console.
 struct Console<'a>(&'a mut Current);
@@ -24,7 +23,8 @@ impl Write for Console<'_> {
     }
 }
 
-fn print(k: &mut Kernel, text: fmt::Arguments<'_>) {
+/// Prints on the kernel's console.
+pub fn print(k: &mut Kernel, text: fmt::Arguments<'_>) {
     // The console takes every byte.
     let _ = Console(&mut k.arch).write_fmt(text);
 }
@@ -50,7 +50,7 @@ pub fn handle(k: &mut Kernel, number: isize) -> Option<Next> {
             let kind = cspace::lookup_slot(k, current, argument).map_or(0, |slot| k.cap(slot).kind() as u64);
             k.get_mut(current).context.x[A0] = kind;
         }
-        syscall::DEBUG_SNAPSHOT if k.config.printing => print(k, format_args!("snapshot: not available\n")),
+        syscall::DEBUG_SNAPSHOT if k.config.printing => super::snapshot::print_all(k),
         syscall::DEBUG_NAME_THREAD if k.config.printing => name_thread(k, current, argument),
         syscall::DEBUG_SEND_IPI if k.config.printing && k.config.labels == abi::label::Table::Smp => {
             // A build with debug assertions shows here how the kernel panics.
@@ -66,10 +66,62 @@ pub fn handle(k: &mut Kernel, number: isize) -> Option<Next> {
         syscall::BENCHMARK_FLUSH_CACHES | syscall::BENCHMARK_NULL_SYSCALL if k.config.benchmarks => {}
         syscall::BENCHMARK_RESET_LOG | syscall::BENCHMARK_FINALIZE_LOG if k.config.benchmarks => {
             k.get_mut(current).context.x[A0] = 0;
+            match number {
+                _ if !k.config.utilisation => {}
+                syscall::BENCHMARK_RESET_LOG => utilisation::begin(k),
+                _ => utilisation::end(k),
+            }
+        }
+        _ if k.config.utilisation => return handle_utilisation(k, number),
+        _ => return None,
+    }
+    Some(Next::Run(current))
+}
+
+/// The calls of kernels that track utilisation.
+fn handle_utilisation(k: &mut Kernel, number: isize) -> Option<Next> {
+    let current = k.current();
+    let thread =
+        cspace::lookup_slot(k, current, k.get(current).context.x[A0]).ok().and_then(|slot| k.cap(slot).object());
+    match (number, thread) {
+        (syscall::BENCHMARK_GET_THREAD_UTILISATION, Some(thread)) => {
+            let words = utilisation::report(k, thread);
+            if let Some(buffer) = thread::buffer(k, current, true) {
+                for (index, &word) in words.iter().enumerate() {
+                    k.set_buffer_word(buffer, ipc_buffer::MESSAGE + index, word);
+                }
+            }
+        }
+        (syscall::BENCHMARK_RESET_THREAD_UTILISATION, Some(thread)) => utilisation::reset(k, thread),
+        // No thread: nothing to say.
+        (syscall::BENCHMARK_GET_THREAD_UTILISATION | syscall::BENCHMARK_RESET_THREAD_UTILISATION, None) => {}
+        (syscall::BENCHMARK_DUMP_ALL_THREADS_UTILISATION, _) if k.config.printing => dump_utilisation(k),
+        (syscall::BENCHMARK_RESET_ALL_THREADS_UTILISATION, _) if k.config.printing => {
+            let mut next = k.threads;
+            while let Some(thread) = next {
+                utilisation::reset(k, thread);
+                next = k.get(thread).all_next;
+            }
         }
         _ => return None,
     }
     Some(Next::Run(current))
+}
+
+/// One line for each thread.
+fn dump_utilisation(k: &mut Kernel) {
+    let mut next = k.threads;
+    while let Some(thread) = next {
+        let [cycles, schedules, kernel_cycles, entries, ..] = utilisation::report(k, thread);
+        let name = Name(k.get(thread).name);
+        print(
+            k,
+            format_args!(
+                "'{name}': {cycles} cycles, {schedules} schedules, {kernel_cycles} in the kernel, {entries} entries\n"
+            ),
+        );
+        next = k.get(thread).all_next;
+    }
 }
 
 /// The thread of a debug call; anything else ends the machine, as in seL4.

@@ -5,4 +5,5 @@ pub mod error;
 pub mod fault;
 pub mod invocation;
 pub mod message;
+pub mod snapshot;
 pub mod syscall;

@@ -23,7 +23,7 @@ use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::special;
 use crate::state::{Kernel, Next};
-use crate::{cspace, fpu, sched, thread};
+use crate::{cspace, fpu, sched, thread, utilisation};
 
 /// The current thread executed `ecall`; its registers are in its context.
 pub fn handle_syscall(k: &mut Kernel) -> Next {
@@ -102,6 +102,7 @@ pub fn fast_yield(k: &mut Kernel, current: Ref<Tcb>, _cptr: u64, _info: u64) -> 
 
 /// The whole of a system call without the fast path.
 pub fn slow_syscall(k: &mut Kernel) -> Next {
+    utilisation::enter(k);
     let number = k.get(k.current()).context.x[A7] as isize;
     match number {
         syscall::CALL => send(k, true, true),
@@ -127,13 +128,21 @@ pub fn slow_syscall(k: &mut Kernel) -> Next {
             }
         },
     }
-    sched::leave(k)
+    finish_entry(k)
+}
+
+/// The decision, and the end of the account of this entry.
+fn finish_entry(k: &mut Kernel) -> Next {
+    let next = sched::leave(k);
+    utilisation::leave(k);
+    next
 }
 
 /// An interrupt is pending on this core.
 pub fn handle_interrupt(k: &mut Kernel) -> Next {
+    utilisation::enter(k);
     interrupt(k);
-    sched::leave(k)
+    finish_entry(k)
 }
 
 /// `scause` of an illegal instruction.
@@ -141,6 +150,7 @@ const ILLEGAL_INSTRUCTION: u64 = 2;
 
 /// The current thread trapped with exception `cause` (`scause`) at `address` (`stval`).
 pub fn handle_fault(k: &mut Kernel, cause: u64, address: u64) -> Next {
+    utilisation::enter(k);
     if cause == ILLEGAL_INSTRUCTION && fpu::take(k) {
         return Next::Run(k.current());
     }
@@ -153,7 +163,7 @@ pub fn handle_fault(k: &mut Kernel, cause: u64, address: u64) -> Next {
     };
     let current = k.current();
     fault::handle(k, current, fault, None);
-    sched::leave(k)
+    finish_entry(k)
 }
 
 fn interrupt(k: &mut Kernel) {

@@ -104,6 +104,8 @@ pub trait Arch {
     /// Arms the next tick of this core.
     fn arm_timer(&mut self);
 
+    /// The cycle counter of this core.
+    fn cycles(&self) -> u64;
     /// Prints one byte on the console.
     fn put_char(&mut self, byte: u8);
     /// Ends the machine (`seL4_DebugHalt`).

@@ -15,7 +15,9 @@ pub mod regions;
 pub mod root_task;
 
 use abi::config::{KERNEL_STACK_BITS, PADDR_USER_DEVICE_TOP};
-use abi::image::{BootHeader, FLAG_BENCHMARKS, FLAG_FASTPATH, FLAG_PRINTING, KERNEL_PADDR, MAGIC, VERSION};
+use abi::image::{
+    BootHeader, FLAG_BENCHMARKS, FLAG_FASTPATH, FLAG_PRINTING, FLAG_UTILISATION, KERNEL_PADDR, MAGIC, VERSION,
+};
 use abi::label::Table;
 
 use crate::mem::Ref;
@@ -59,9 +61,11 @@ pub fn check(header: &BootHeader) -> Result<(), BootError> {
 pub fn config(header: &BootHeader) -> Config {
     Config {
         labels: Table::from_word(header.label_table),
-        fastpath: header.flags & FLAG_FASTPATH != 0,
+        // The fast paths take no time stamps.
+        fastpath: header.flags & FLAG_FASTPATH != 0 && header.flags & FLAG_UTILISATION == 0,
         printing: header.flags & FLAG_PRINTING != 0,
-        benchmarks: header.flags & FLAG_BENCHMARKS != 0,
+        benchmarks: header.flags & (FLAG_BENCHMARKS | FLAG_UTILISATION) != 0,
+        utilisation: header.flags & FLAG_UTILISATION != 0,
         time_slice: header.time_slice,
     }
 }

@@ -20,6 +20,7 @@ use super::notification::Notification;
 use crate::api::fault::Fault;
 use crate::arch::{Context, FpuState, UserInterruptState};
 use crate::mem::{Object, Ref};
+use crate::utilisation::Usage;
 
 /// `seL4_ThreadState`: what the thread does or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +90,12 @@ pub struct Tcb {
     pub all_next: Option<Ref<Tcb>>,
     /// Previous in that list.
     pub all_prev: Option<Ref<Tcb>>,
+    /// What it has used (utilisation.rs).
+    pub usage: Usage,
     /// Debug name, padded with zero bytes.
     pub name: [u8; NAME_BYTES],
     /// Up to the line where the context starts.
-    pub padding: [u64; 9],
+    pub padding: [u64; 4],
 
     /// Registers.
     pub context: Context,

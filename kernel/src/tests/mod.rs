@@ -16,5 +16,6 @@ mod slots;
 mod smp;
 mod threads;
 mod user_interrupts;
+mod utilisation;
 mod vspace;
 mod world;

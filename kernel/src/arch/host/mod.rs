@@ -57,6 +57,8 @@ pub struct Host {
     pub posted: Vec<u64>,
     /// Floating-point registers of the core that executes.
     pub fpu: FpuState,
+    /// Advances by 10 with every look.
+    pub clock: core::cell::Cell<u64>,
     /// What was printed.
     pub console: Vec<u8>,
     /// What was done, in order.
@@ -81,6 +83,7 @@ impl Host {
             receivers: 0,
             posted: Vec::new(),
             fpu: FpuState::default(),
+            clock: core::cell::Cell::new(0),
             console: Vec::new(),
             effects: Vec::new(),
         }
@@ -183,6 +186,10 @@ impl Arch for Host {
         self.record(Effect::ArmTimer);
     }
 
+    fn cycles(&self) -> u64 {
+        self.clock.set(self.clock.get() + 10);
+        self.clock.get()
+    }
     fn put_char(&mut self, byte: u8) {
         self.console.push(byte);
     }

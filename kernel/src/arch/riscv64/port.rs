@@ -117,6 +117,10 @@ impl Arch for Riscv64 {
         timer::arm();
     }
 
+    fn cycles(&self) -> u64 {
+        csr::read!("cycle") as u64
+    }
+
     fn put_char(&mut self, byte: u8) {
         console::put_char(byte);
     }
