@@ -214,7 +214,7 @@ mod tests {
         package = "apps"
         bin = "hello"
         priority = 20
-        devices = ["x,nic", "x,timer"]
+        devices = ["x,nic", "x,timer", "x,disk?"]
         dma = "4M"
         on-fault = "continue"
         [channel.calls]
@@ -239,7 +239,8 @@ mod tests {
         tree.root_mut().add_property("timebase-frequency", 10_000_000u32).unwrap();
         tree.root_mut().add_property("harts", 2u32).unwrap();
         tree.root_mut().add_property("user-interrupts", [0u8; 0]).unwrap();
-        for device in 0..plan.programs[index].devices.len() {
+        // The machine has no x,disk.
+        for device in 0..plan.programs[index].devices.len().min(2) {
             let mut node = tree.find_node_mut(&format!("/devices/device@{device}")).unwrap();
             node.add_property("reg", [0u32, 0x7000_0000 + device as u32, 0, 0x1000]).unwrap();
             node.add_property("irq-slots", [18u32, 19]).unwrap();
@@ -277,6 +278,7 @@ mod tests {
         let env = completed(&plan(), 1);
         let devices: Vec<_> = env.devices().map(|device| device.compatible).collect();
         assert_eq!(devices, ["x,nic", "x,timer"]);
+        assert!(env.device("x,disk").is_none());
         let nic = env.device("x,nic").unwrap();
         assert_eq!(nic.registers, Region { address: 0x7000_0000, size: 0x1000 });
         assert_eq!(nic.property("local-mac-address"), Some(&[2, 0, 0, 0, 0, 1][..]));
@@ -325,6 +327,9 @@ mod tests {
         assert!(read::flag(&segment, "execute") && !read::flag(&segment, "write"));
         let device = tree.find_node("/programs/server/devices/device@1").unwrap();
         assert_eq!(read::number::<u32>(&device, "first-bit").unwrap(), 59);
+        assert!(!read::flag(&device, "optional"));
+        let device = tree.find_node("/programs/server/devices/device@2").unwrap();
+        assert_eq!((read::text(&device, "compatible"), read::flag(&device, "optional")), (Ok("x,disk"), true));
         let end = tree.find_node("/channels/rings/server").unwrap();
         assert_eq!(read::text(&end, "program").unwrap(), "server");
     }

@@ -52,6 +52,7 @@ fn each_mistake_is_named_with_its_line() {
         ("hart = 1", "heap = \"1G\"", "t.toml:8: program.client.heap: 1G is not a multiple of 4K from 4K to 256M"),
         ("hart = 1", "dma = \"1M\"", "t.toml:8: program.client.dma: 1M is not a multiple of 2M up to 64M"),
         ("hart = 1", "devices = [\"a\", \"a\"]", "t.toml:8: program.client.devices: `a` is named twice"),
+        ("hart = 1", "devices = [\"a\", \"a?\"]", "t.toml:8: program.client.devices: `a` is named twice"),
         ("hart = 1", "args = { \"a b\" = \"1\" }", "program.client.args.a b: `a b` is not a name"),
         ("hart = 1", "args = { n = 1 }", "t.toml:8: invalid type: integer `1`, expected a string"),
         ("hart = 1", "main = false", "t.toml:4: program: no program is a main one"),
