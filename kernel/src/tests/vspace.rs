@@ -148,3 +148,17 @@ fn a_thread_whose_space_is_gone_runs_in_the_kernels() {
     w.resume(thread);
     w.run_as(thread, |w| assert_eq!(w.k.arch.space, None));
 }
+
+#[test]
+fn a_frame_without_rights_is_mapped_for_execution_only() {
+    let mut w = World::new();
+    let frame = w.make(ty::PAGE_4K, 0);
+    let bare = w.copy(frame, Rights(0));
+    for _ in 0..2 {
+        let table = w.make(ty::PAGE_TABLE, 0);
+        w.ok(table, RISCVPageTableMap, &[V, 0], &[slot::VSPACE]);
+    }
+    // The invariants look at the entry after each of these.
+    w.ok(bare, RISCVPageMap, &[V, 3, 0], &[slot::VSPACE]);
+    w.ok(bare, RISCVPageMap, &[V, 3, 1], &[slot::VSPACE]);
+}

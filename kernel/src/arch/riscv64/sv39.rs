@@ -96,6 +96,11 @@ impl Pte {
         self.is_valid() && !self.is_table()
     }
 
+    /// Whether this maps a page that can be read.
+    pub const fn is_readable(self) -> bool {
+        self.0 & (V | R) == V | R
+    }
+
     /// Whether this maps a page that can be written.
     pub const fn is_writable(self) -> bool {
         self.0 & (V | W) == V | W
