@@ -85,6 +85,16 @@ fn the_same_images_give_the_same_answers_on_stock_qemu() {
     }
 }
 
+/// The kernel that checks its invariants, on two harts.
+#[test]
+fn a_kernel_that_checks_itself_finds_nothing_to_complain_of() {
+    let image = image("conformance-checked", "sel4-conformance", |server| {
+        server.machine.harts = 2;
+        server.kernel.checked = true;
+    });
+    assert!(rows(&image, Mode::Fast) > 650);
+}
+
 /// Exit code of `sel4-profile` with debug calls, without benchmark calls.
 const PRINTING: u8 = 4 | 1;
 
