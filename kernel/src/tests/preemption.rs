@@ -15,7 +15,7 @@ use crate::object::endpoint::Endpoint;
 use crate::object::tcb::ThreadState::*;
 
 /// Threads that wait: more than the units of work between two looks at pending interrupts.
-const MANY: usize = 250;
+const MANY: usize = if cfg!(miri) { 130 } else { 250 };
 
 /// A call of the root task, with a tick pending: gives how often it was preempted. `between` looks at the world after each time.
 fn call_with_ticks(

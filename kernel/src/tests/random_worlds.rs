@@ -149,7 +149,7 @@ fn run(w: &mut World, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 64 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn invariants_hold(steps in prop::collection::vec(step(), 1..120)) {
@@ -192,7 +192,7 @@ fn any_call() -> impl Strategy<Value = Any> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 64 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Four threads of one priority share endpoints, notifications and their own TCBs, and make any system call whatever.
     #[test]
