@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc miri qemu fuzz-kernel foreign bench-kernel bench-ipc bench-nic bench-soc calibrate bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc fuzz miri qemu fuzz-kernel foreign bench-kernel bench-ipc bench-nic bench-soc calibrate bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -43,6 +43,11 @@ model: toolchain ## every state of the wake protocol, the large configurations t
 
 fuzz-soc: toolchain ## random programs on the machine and on a second interpreter, many (minutes)
 	DIFFERENTIAL_PROGRAMS=20000 cargo test --release -p soc --test differential
+
+fuzz: ## libFuzzer on the soc's loader, devices, rings and frames, nightly (optional; FUZZ_SECONDS=60 for each)
+	@cargo fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs cargo-fuzz and nightly Rust: see soc/fuzz/README.md"; exit 1; }
+	for target in elf_loader device_registers dma_descriptors frames; do \
+		(cd soc && cargo +nightly fuzz run $$target -- -max_total_time=$${FUZZ_SECONDS:-60} -max_len=8192) || exit 1; done
 
 miri: ## undefined behaviour, on nightly (optional)
 	MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test --target-dir target/miri -p abi -p uintr -p libipc -p kernel --lib

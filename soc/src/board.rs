@@ -11,6 +11,10 @@ pub const RAM_BASE: u64 = 0x8000_0000;
 pub const CYCLE: SimTime = SimTime::from_ns(10);
 /// One step of `mtime`: 10 MHz.
 pub const TICK: SimTime = SimTime::from_ns(100);
+/// Simulated time of core cycle `cycle`; the end of time for what lies behind it.
+pub const fn at_cycle(cycle: u64) -> SimTime {
+    SimTime::from_ps(cycle.saturating_mul(CYCLE.as_ps()))
+}
 /// Core cycles per step of `mtime`.
 pub const CYCLES_PER_TICK: u64 = 10;
 const TIMEBASE_HZ: u32 = 10_000_000;

@@ -278,20 +278,30 @@ impl Bus {
         self.events.next_time()
     }
 
+    /// Events that have been asked for and have not come.
+    pub fn pending_events(&self) -> usize {
+        self.events.len()
+    }
+
     /// Runs all events that are due at `now`.
     pub fn run_events(&mut self, now: SimTime) {
-        while let Some(event) = self.events.pop_due(now) {
-            let token = event.token;
-            if event.device == RISE {
-                self.lines.arrive(token as usize);
-                continue;
-            }
-            // An event handler has nobody to report an error to.
-            let _ = self.enter(event.device, event.time, 0, |device, door| {
-                device.event(door, token);
-                Ok(())
-            });
+        while self.run_event(now) {}
+    }
+
+    /// Runs the next event if it is due at `now`. False if it is not.
+    pub fn run_event(&mut self, now: SimTime) -> bool {
+        let Some(event) = self.events.pop_due(now) else { return false };
+        let token = event.token;
+        if event.device == RISE {
+            self.lines.arrive(token as usize);
+            return true;
         }
+        // An event handler has nobody to report an error to.
+        let _ = self.enter(event.device, event.time, 0, |device, door| {
+            device.event(door, token);
+            Ok(())
+        });
+        true
     }
 
     /// Lets a hart act on the UINTC by instruction.
@@ -421,7 +431,7 @@ impl Bus {
 
 /// Simulated time of core cycle `now`.
 fn cycles(now: u64) -> SimTime {
-    SimTime::from_ps(now * CYCLE.as_ps())
+    board::at_cycle(now)
 }
 
 #[cfg(test)]

@@ -21,9 +21,18 @@ pub(crate) struct EventQueue {
 }
 
 impl EventQueue {
+    /// Asks for an event. One at the end of time never comes: otherwise what asks again and again would find no end there.
     pub fn push(&mut self, time: SimTime, device: usize, token: u64) {
+        if time == SimTime::END {
+            return;
+        }
         self.sequence += 1;
         self.heap.push(Reverse(Event { time, sequence: self.sequence, device, token }));
+    }
+
+    /// Number of pending events.
+    pub fn len(&self) -> usize {
+        self.heap.len()
     }
 
     /// Time of the next event.
@@ -54,5 +63,12 @@ mod tests {
         assert_eq!(queue.pop_due(SimTime::from_ns(5)), None);
         let order: Vec<_> = core::iter::from_fn(|| queue.pop_due(SimTime::from_ns(20))).map(|e| e.device).collect();
         assert_eq!(order, [2, 1, 3]);
+    }
+
+    #[test]
+    fn the_end_of_time_never_comes() {
+        let mut queue = EventQueue::default();
+        queue.push(SimTime::END, 1, 1);
+        assert_eq!((queue.len(), queue.pop_due(SimTime::END)), (0, None));
     }
 }

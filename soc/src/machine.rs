@@ -313,7 +313,7 @@ impl Machine {
                 }
             })
             .collect();
-        Outcome { end, time: SimTime::from_ps(cycles * CYCLE.as_ps()), cycles, harts }
+        Outcome { end, time: board::at_cycle(cycles), cycles, harts }
     }
 
     /// What the load generator at the far end of the wire has measured; none without one.
@@ -441,7 +441,7 @@ impl Core {
     }
 
     fn events<T: Timing>(&mut self, timing: &mut T, cycle: u64) {
-        self.bus.run_events(SimTime::from_ps(cycle * CYCLE.as_ps()));
+        self.bus.run_events(board::at_cycle(cycle));
         self.settle(timing);
         self.wake_at(timing, cycle);
     }

@@ -1,5 +1,7 @@
 //! A stand-in for the machine, so that a device model, or a driver on a device model, can be tested without harts.
 
+pub mod fuzz;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
