@@ -8,6 +8,7 @@ use crate::disk::DiskSpec;
 use crate::elf::Executable;
 use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
 use crate::image::MachineDefaults;
+use crate::profile::Profiler;
 use crate::symbols::Symbols;
 use crate::terminal::Terminal;
 use crate::time::SimTime;
@@ -196,6 +197,12 @@ struct Run {
     /// Trace these core cycles only
     #[arg(long, value_name = "FROM..TO", requires = "trace", value_parser = cycles)]
     trace_cycles: Option<Range<u64>>,
+    /// Write the cycles and instructions of each function to a file, most cycles first
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["gdb", "trace"])]
+    profile: Option<PathBuf>,
+    /// Profile these core cycles only
+    #[arg(long, value_name = "FROM..TO", requires = "profile", value_parser = cycles)]
+    profile_cycles: Option<Range<u64>>,
     /// Print the SHA-256 of the final state, to standard error
     #[arg(long)]
     digest: bool,
@@ -296,9 +303,10 @@ impl Run {
         let console_symbols = symbols.clone();
         machine.set_console(move |bytes| print_console(&console_symbols, bytes));
         let outcome = match &self.gdb {
-            None => match &self.trace {
-                Some(path) => self.run_traced(machine, frames, path)?,
-                None => machine.run(),
+            None => match (&self.trace, &self.profile) {
+                (Some(path), _) => self.run_traced(machine, frames, path)?,
+                (None, Some(path)) => self.run_profiled(machine, symbols, path)?,
+                (None, None) => machine.run(),
             },
             Some(address) => match serve_gdb(machine, address)? {
                 Some(outcome) => outcome,
@@ -319,8 +327,18 @@ impl Run {
         let file = std::fs::File::create(path).map_err(in_words)?;
         let Range { start, end } = self.trace_cycles.clone().unwrap_or(0..u64::MAX);
         let mut tracer = Tracer::new(Box::new(BufWriter::new(file)), machine.config().harts, frames, start, end);
-        let outcome = machine.run_traced(&mut tracer);
+        let outcome = machine.run_observed(&mut tracer);
         tracer.finish(outcome.cycles).map_err(in_words)?;
+        Ok(outcome)
+    }
+
+    fn run_profiled(&self, machine: &mut Machine, symbols: &Symbols, path: &Path) -> Result<Outcome, String> {
+        let in_words = |error: std::io::Error| cannot_write(path, &error, "--profile");
+        let file = std::fs::File::create(path).map_err(in_words)?;
+        let window = self.profile_cycles.clone().unwrap_or(0..u64::MAX);
+        let mut profiler = Profiler::new(machine.config().harts, window);
+        let outcome = machine.run_observed(&mut profiler);
+        profiler.write(symbols, BufWriter::new(file)).map_err(in_words)?;
         Ok(outcome)
     }
 

@@ -27,6 +27,7 @@ mod debug;
 mod event;
 mod hart;
 mod memory;
+mod profile;
 mod trace;
 
 pub use config::{AccessedDirty, Config, Isa, Misaligned, Mode, UserInterrupts, parse_bytes};

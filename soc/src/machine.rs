@@ -32,7 +32,6 @@ use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
 use crate::timing::{Functional, Path, Timing};
-use crate::trace::Tracer;
 use crate::wire::loadgen::{Report, ReportHandle};
 use crate::wire::{Network, Nic};
 use sha2::{Digest, Sha256};
@@ -223,18 +222,13 @@ impl Machine {
     /// Runs until the guest ends the machine, nothing can happen any more, or the limit is reached. Can be called again after
     /// a limit or a deadlock (which then ends at once, unless something was typed).
     pub fn run(&mut self) -> Outcome {
-        loop {
-            if let Halt::End(end) = self.advance(&mut Off) {
-                self.core.bus.console.flush();
-                return self.outcome(end);
-            }
-        }
+        self.run_observed(&mut Off)
     }
 
-    /// Runs as [`Machine::run`], and lets `tracer` write down what happens.
-    pub(crate) fn run_traced(&mut self, tracer: &mut Tracer) -> Outcome {
+    /// Runs as [`Machine::run`], and lets `observer`, which stops nothing, see it.
+    pub(crate) fn run_observed<D: Debug>(&mut self, observer: &mut D) -> Outcome {
         loop {
-            if let Halt::End(end) = self.advance(tracer) {
+            if let Halt::End(end) = self.advance(observer) {
                 self.core.bus.console.flush();
                 return self.outcome(end);
             }

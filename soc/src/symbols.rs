@@ -56,6 +56,19 @@ impl Symbols {
         (*size == 0 || offset <= *size).then_some((offset, name))
     }
 
+    /// The name of the function around `pc` in `program`.
+    pub(crate) fn name(&self, program: &str, pc: u64) -> Option<&str> {
+        self.find(program, pc).map(|(_, name)| name)
+    }
+
+    /// The programs in which a function starts at `pc`.
+    pub(crate) fn starting_at(&self, pc: u64) -> impl Iterator<Item = &str> {
+        self.programs
+            .iter()
+            .filter(move |(_, functions)| functions.contains_key(&pc))
+            .map(|(program, _)| program.as_str())
+    }
+
     /// `function+0xoffset` of `pc` in `program`.
     pub fn function(&self, program: &str, pc: u64) -> Option<String> {
         self.find(program, pc).map(|(offset, name)| format!("{name}+{offset:#x}"))

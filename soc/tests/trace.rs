@@ -1,4 +1,4 @@
-//! A traced run is the plain run, and its file is what a viewer expects: every slice ends, time goes forward on each track.
+//! A traced or profiled run is the plain run, and a trace is what a viewer expects: every slice ends, time goes forward on each track.
 
 mod guest;
 
@@ -76,4 +76,27 @@ fn a_window_of_cycles_is_all_that_is_traced() {
     for event in events {
         assert!((20.0..=50.0).contains(&event["ts"].as_f64().unwrap()), "{event}");
     }
+}
+
+#[test]
+fn a_profile_accounts_for_every_cycle() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (profile, statistics) = (directory.join("profile.tsv"), directory.join("profile-stats.json"));
+    let paths = [&profile, &statistics].map(|path| path.to_str().expect("the target directory has a plain name"));
+    let plain = run("conformance", &["--mode", "timed"]);
+    let more = ["--mode", "timed", "--profile", paths[0], "--stats-json", paths[1]];
+    assert_eq!(plain, run("conformance", &more));
+
+    let table = std::fs::read_to_string(&profile).expect("the run wrote it");
+    let mut rows = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    assert_eq!(rows.next().expect("a head")[..2], ["cycles", "instructions"]);
+    let rows: Vec<_> = rows.collect();
+    assert!(rows.iter().any(|row| row[4].contains("conformance")), "{table}");
+    let sum = |column: usize| rows.iter().map(|row| row[column].parse::<u64>().expect("a number")).sum::<u64>();
+    let harts = json(&statistics)["harts"].as_array().expect("an array of harts").clone();
+    let total = |name: &str| harts.iter().map(|hart| hart[name].as_u64().unwrap()).sum::<u64>();
+    // The last block of each hart has no look behind it.
+    let (busy, instructions) = (total("cycles") - total("idle_cycles"), total("instructions"));
+    assert!((busy - 1000..=busy).contains(&sum(0)), "{} of {busy} cycles", sum(0));
+    assert!((instructions - 1000..=instructions).contains(&sum(1)), "{} of {instructions} instructions", sum(1));
 }
