@@ -95,15 +95,15 @@ fn elf_loader() {
 
 #[test]
 fn device_registers() {
-    run(2_000, fuzz::device_registers, bytes(3_000));
+    run(3_000, fuzz::device_registers, bytes(3_000));
 }
 
 #[test]
 fn dma_descriptors() {
-    run(60, fuzz::dma_descriptors, bytes(3_000));
+    run(100, fuzz::dma_descriptors, bytes(3_000));
 }
 
 #[test]
 fn frames() {
-    run(400, fuzz::frames, bytes(6_000));
+    run(600, fuzz::frames, bytes(6_000));
 }

@@ -141,3 +141,37 @@ fn random_programs_end_in_an_orderly_way() {
     // The programs must do something: a machine stuck at the first instruction would prove nothing.
     assert!(instructions > 1_000_000, "{instructions}");
 }
+
+/// A timer at the last tick, and on with stores to the CLINT and the machine's end behind it.
+#[test]
+fn a_guest_may_wait_for_the_end_of_time() {
+    const LAST_TICK: u64 = u64::MAX / 100_000;
+    let words = [
+        0x0000_0397u32, // auipc x7, 0
+        0x0403_B303,    // ld x6, 64(x7)
+        0x0200_42B7,    // lui x5, 0x2004: mtimecmp
+        0x0062_B023,    // sd x6, 0(x5)
+        0x0800_0413,    // li x8, 0x80
+        0x3044_1073,    // csrw mie, x8
+        0x1050_0073,    // wfi
+        0x0062_B023,    // sd x6, 0(x5)
+        0x0062_B023,    // sd x6, 0(x5)
+        0x0062_B023,    // sd x6, 0(x5)
+        0x0010_02B7,    // lui x5, 0x100: the finisher
+        0x0000_5337,    // lui x6, 5
+        0x5553_0313,    // addi x6, x6, 0x555
+        0x0062_A023,    // sw x6, 0(x5)
+        0x0000_006F,    // j .
+        0,
+    ];
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.extend(LAST_TICK.to_le_bytes());
+    for mode in [Mode::Fast, Mode::Timed] {
+        let config = Config { memory_bytes: 1 << 20, mode, ..Config::default() };
+        let mut machine = soc::Machine::new(config).expect("a good configuration");
+        machine.load_elf(&elf(&bytes)).expect("a good file");
+        let outcome = machine.run();
+        assert_eq!(outcome.end, soc::End::Exit(0), "{mode:?}");
+        assert_eq!(outcome.time, soc::time::SimTime::END, "{mode:?}");
+    }
+}

@@ -467,3 +467,13 @@ proptest! {
         prop_assert_eq!(driver.read(NWCTRL), 0);
     }
 }
+
+#[test]
+fn upper_halves_of_queue_pointers_count_with_64_bit_addresses_only() {
+    let mut driver = Driver::on(Echo::new());
+    driver.write(0x4C8, 1);
+    driver.write(0x4D4, 1);
+    let sent = frame(OTHER, 100);
+    let (got, _) = driver.exchange(&sent).expect("the rings are where the lower halves say");
+    assert_eq!(got[..6], STATION);
+}

@@ -106,7 +106,7 @@ impl Tracer {
         let idle = core::mem::replace(&mut seen.idle, statistics.idle_cycles);
         if idle < statistics.idle_cycles && !seen.open.is_empty() {
             let cycles = statistics.idle_cycles - idle;
-            let ps = |cycle: u64| cycle * crate::board::CYCLE.as_ps();
+            let ps = |cycle: u64| crate::board::at_cycle(cycle).as_ps();
             self.trace.slice(track, ps(now.saturating_sub(cycles)), ps(now), "wfi", Arguments::new());
         }
         let traps = statistics.exceptions + statistics.interrupts;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::board::CYCLE;
+use crate::board::at_cycle;
 
 /// Where an event is drawn: a process and a thread of the viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Trace {
             ph,
             pid: track.group as usize,
             tid: track.number,
-            ts: micros(cycle * CYCLE.as_ps()),
+            ts: micros(at_cycle(cycle).as_ps()),
             dur: None,
             name: None,
             id: None,

@@ -36,10 +36,10 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptor {
-    /// Reads the descriptor at `at` under DMACFG `config`. Error: outside RAM.
+    /// Reads the descriptor at `at` under DMACFG `config`; the upper half counts with 64-bit addresses only. Error: outside RAM.
     pub(super) fn fetch(cx: &mut dyn Context, at: u64, config: u32) -> Result<Self, BusError> {
         let mut bytes = [0; 12];
-        let used = if config & dma::ADDRESS_64 != 0 { 12 } else { 8 };
+        let (used, at) = if config & dma::ADDRESS_64 != 0 { (12, at) } else { (8, at & 0xFFFF_FFFF) };
         cx.dma_read(at, &mut bytes[..used])?;
         let [a0, a1, a2, a3, b0, b1, b2, b3, c @ ..] = bytes;
         let words = [u32::from_le_bytes([a0, a1, a2, a3]), u32::from_le_bytes([b0, b1, b2, b3])];

@@ -15,7 +15,7 @@ const RINGS: u64 = RAM_BASE + 0xE_0000;
 const BUFFER: u64 = RINGS + 0x4000;
 /// Sectors of the disk.
 const SECTORS: usize = 16;
-/// Behind this time nothing is checked: not much more of it is left than a frame needs.
+/// Behind this cycle no reset is checked: a driver cannot wait for anything at the end of time.
 const LATE: u64 = u64::MAX / 2 / CYCLE.as_ps();
 
 pub(super) struct Board {

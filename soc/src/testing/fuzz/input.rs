@@ -48,13 +48,16 @@ impl<'a> Input<'a> {
         list[usize::from(self.byte()) % list.len()]
     }
 
-    /// A value for a register: a bit, something small, an address in RAM, a word, or anything.
+    /// A value for a register: a bit, something small, an address in RAM, a word, the end of time in one of
+    /// the board's units, or anything.
     pub fn value(&mut self) -> u64 {
         match self.byte() % 8 {
             0 => 1 << (self.byte() % 64),
             1 | 2 => self.byte().into(),
             3 => self.address(),
-            4..=6 => self.word().into(),
+            4 | 5 => self.word().into(),
+            // Picoseconds, nanoseconds, cycles, ticks.
+            6 => u64::MAX / self.pick(&[1, 1_000, 10_000, 100_000]) - u64::from(self.byte() >> 4),
             _ => u64::from_le_bytes(self.array()),
         }
     }
@@ -67,7 +70,7 @@ impl<'a> Input<'a> {
             0..=3 => RAM_BASE + (low & !63),
             4 | 5 => RAM_BASE + low,
             6 => (RAM_BASE + super::MEMORY_BYTES).wrapping_sub(low % 128),
-            _ => low << (kind >> 3) * 2,
+            _ => low << ((kind >> 3) * 2),
         }
     }
 }

@@ -40,7 +40,10 @@ pub fn elf_loader(file: &[u8]) {
 
 /// Reads and writes registers of all devices while time passes.
 pub fn device_registers(bytes: &[u8]) {
-    const WINDOWS: [map::Window; 14] = [
+    const fn part(window: map::Window, offset: u64, size: u64) -> map::Window {
+        map::Window { base: window.base + offset, size }
+    }
+    const WINDOWS: [map::Window; 23] = [
         map::FINISHER,
         map::RTC,
         map::CLINT,
@@ -54,6 +57,18 @@ pub fn device_registers(bytes: &[u8]) {
         map::virtio(0),
         map::virtio(1),
         map::virtio(map::VIRTIO_NET_SLOT),
+        // Registers that lie far behind the first ones: compare registers and time; enables, thresholds and claims.
+        part(map::CLINT, 0x4000, 0x10),
+        part(map::CLINT, 0xBFF8, 8),
+        part(map::PLIC, 0x2000, 0x180),
+        part(map::PLIC, 0x20_0000, 8),
+        part(map::PLIC, 0x20_1000, 8),
+        // Configuration and MDIO of the MAC, its filter.
+        part(map::AXI_ETHERNET, 0x400, 0x120),
+        part(map::AXI_ETHERNET, 0x700, 0x40),
+        // Screening, queues and addresses of the GEM; a disk's configuration.
+        part(map::GEM, 0x400, 0x200),
+        part(map::virtio(0), 0x100, 0x100),
         // RAM: rings of engines that happen to point there.
         map::Window { base: map::RAM_BASE, size: 0x1000 },
     ];
@@ -77,7 +92,7 @@ fn step(board: &mut Board, input: &mut Input, windows: &[map::Window]) {
     let window = input.pick(windows);
     // Half of the time among the first registers, where most devices have theirs.
     let span = if action & 0x20 != 0 { window.size } else { window.size.min(0x100) };
-    let at = window.base + (u64::from(input.word()) % span & !(size - 1));
+    let at = window.base + ((u64::from(input.word()) % span) & !(size - 1));
     match action & 7 {
         0..=3 => board.write(at, size as u8, input.value()),
         4 | 5 => drop(board.read(at, size as u8)),

@@ -71,15 +71,15 @@ fn frame(input: &mut Input) -> Vec<u8> {
     }
     frame.resize(frame.len().max(MIN_FRAME_BYTES), 0);
     let mut ethernet = EthernetFrame::new_unchecked(&mut frame[..]);
-    let (destination, protocol) = match kind & 0x60 {
-        0 => ([0xFF; 6], EthernetProtocol::Ipv4),
-        0x20 => (MAC_ADDRESS, EthernetProtocol::Ipv4),
-        0x40 => (LoadGenConfig::default().mac, EthernetProtocol::Ipv4),
-        _ => ([0x52, 0x55, 10, 0, 2, 2], EthernetProtocol::Ipv4),
+    let destination = match kind & 0x60 {
+        0 => [0xFF; 6],
+        0x20 => MAC_ADDRESS,
+        0x40 => LoadGenConfig::default().mac,
+        _ => [0x52, 0x55, 10, 0, 2, 2], // the gateway
     };
     ethernet.set_dst_addr(smoltcp::wire::EthernetAddress(destination));
     ethernet.set_src_addr(smoltcp::wire::EthernetAddress(MAC_ADDRESS));
-    ethernet.set_ethertype(if kind & 7 == 1 { EthernetProtocol::Arp } else { protocol });
+    ethernet.set_ethertype(if kind & 7 == 1 { EthernetProtocol::Arp } else { EthernetProtocol::Ipv4 });
     let payload = ethernet.payload_mut();
     if kind & 7 == 1 {
         let mut arp = ArpPacket::new_unchecked(payload);
@@ -234,7 +234,7 @@ fn receive_on_gem(board: &mut Board, promiscuous: bool) {
     let gem = map::GEM.base;
     for slot in 0..SLOTS {
         let wrap = u64::from(slot + 1 == SLOTS) << 1;
-        board.write(RING + 8 * slot, 4, BUFFERS + 0x4000 * slot | wrap);
+        board.write(RING + 8 * slot, 4, (BUFFERS + 0x4000 * slot) | wrap);
         board.write(RING + 8 * slot + 4, 4, 0);
     }
     board.write(gem + 4, 4, 1 << 10 | 1 << 1 | 1 << 3 | u64::from(promiscuous) << 4 | 1 << 24);
