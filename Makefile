@@ -6,7 +6,7 @@ GUEST := riscv64imac-unknown-none-elf
 GUEST_PACKAGES := -p kernel -p kernel-guest -p firmware -p apps -p nwp-server -p bench-guest -p soc-guest -p sel4-conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fmt-check lint doc unit loom model fuzz-soc fuzz miri qemu fuzz-kernel foreign bench-kernel bench-ipc bench-nic bench-soc calibrate bench-check toolchain clean
+.PHONY: help run test fmt fmt-check lint doc unit loom model soak fuzz-soc fuzz miri qemu fuzz-kernel foreign bench-kernel bench-ipc bench-nic bench-soc calibrate bench-check toolchain clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -40,6 +40,9 @@ loom: toolchain ## every interleaving of ring, bell and executor
 
 model: toolchain ## every state of the wake protocol, the large configurations too (minutes)
 	WAKE_MODEL=full cargo test --release -p libipc --test wake_model -- --nocapture
+
+soak: toolchain ## IPC over 200 schedules while servers die and a client destroys its channel (minutes)
+	SOAK_SEEDS=$${SOAK_SEEDS:-200} cargo test --release -p images --test soak -- --nocapture
 
 fuzz-soc: toolchain ## random programs on the machine and on a second interpreter, many (minutes)
 	DIFFERENTIAL_PROGRAMS=20000 cargo test --release -p soc --test differential

@@ -85,11 +85,16 @@ impl Header {
         let restarted = self.magic.load(Ordering::Relaxed) == MAGIC;
         let generation = self.generation.load(Ordering::Relaxed).wrapping_add(restarted.into());
         self.generation.store(generation, Ordering::Relaxed);
+        self.describe(entries, arena);
+        generation
+    }
+
+    /// Writes what does not depend on the generation.
+    fn describe(&self, entries: u64, arena: u64) {
         self.version.store(VERSION, Ordering::Relaxed);
         self.entries.store(entries, Ordering::Relaxed);
         self.arena.store(arena, Ordering::Relaxed);
         self.magic.store(MAGIC, Ordering::Release);
-        generation
     }
 
     fn check(&self, entries: u64, arena: u64) -> Result<(), PeerMisbehaviour> {
@@ -478,9 +483,13 @@ impl<R: Ring> End<R> {
         self.own.doze(Doze::Running);
     }
 
-    /// The generation that the peer is at, and the last that it has opened.
+    /// The generation that the peer is at, and the last that it has opened. The last number there is is no generation, as none could
+    /// follow it: a peer that claims to be there is taken for one that never started.
     fn peer_generations(&self) -> (u64, u64) {
         let at = self.peer_header.generation.load(Ordering::Acquire);
+        if at == u64::MAX {
+            return (0, 0);
+        }
         // Acquire: what the peer did to the rings before it opened them comes before.
         (at, self.peer_header.opened.load(Ordering::Acquire))
     }
@@ -558,6 +567,8 @@ impl<R: Ring> End<R> {
         self.output.restart();
         self.input.restart();
         self.published.set(0);
+        // Again: the peer may have destroyed it, and been forgiven.
+        self.own_header.describe(self.output.capacity(), self.memory.arena.size() as u64);
         // Release: nothing of the generation before is done to the rings after it.
         self.own_header.generation.store(generation, Ordering::Release);
     }
@@ -576,3 +587,54 @@ impl<R> Drop for End<R> {
 
 /// The peer of a channel of this program's environment.
 pub(crate) type NativePeer = Peer;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    struct Here;
+
+    impl Ring for Here {
+        fn interrupt(&self) {}
+        fn signal(&self) {}
+    }
+
+    #[test]
+    fn a_header_that_was_destroyed_is_written_again() {
+        let memory = Memory::leak(2, 0).unwrap();
+        let (client, server) = (End::new(&memory, Role::Client, Here), End::new(&memory, Role::Server, Here));
+        for header in [client.own_header, server.own_header] {
+            header.magic.store(0, Ordering::Relaxed);
+            header.entries.store(u64::MAX, Ordering::Relaxed);
+        }
+        client.close();
+        server.close();
+        while !client.connect_again() {
+            server.accept_again();
+        }
+        assert_eq!((client.check_header(), server.check_header()), (Ok(()), Ok(())));
+    }
+
+    /// An end that opened it could not say that it is open: `opening` would be 0, and the executor would admit the peer again and again.
+    #[test]
+    fn the_last_number_is_no_generation() {
+        for (role, peer) in [(Role::Server, Role::Client), (Role::Client, Role::Server)] {
+            let memory = Memory::leak(2, 0).unwrap();
+            let (end, peer) = (End::new(&memory, role, Here), End::new(&memory, peer, Here));
+            for generation in [u64::MAX, u64::MAX - 1] {
+                end.close();
+                peer.own_header.generation.store(generation, Ordering::Relaxed);
+                peer.own_header.opened.store(generation, Ordering::Relaxed);
+                for _ in 0..4 {
+                    let _ = match role {
+                        Role::Server => end.accept_again(),
+                        Role::Client => end.connect_again(),
+                    };
+                }
+                let more = if role == Role::Server { end.could_accept() } else { end.could_connect() };
+                assert!(!more || !end.is_closed(), "there is always something to do");
+                assert_eq!(end.is_closed(), generation == u64::MAX);
+            }
+        }
+    }
+}

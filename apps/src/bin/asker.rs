@@ -10,7 +10,7 @@ mod program {
     use libipc::port::GuestPort;
     use libipc::{Client, Executor, Message, OpenError};
     use userlib::env::Transport;
-    use userlib::{Env, println};
+    use userlib::{Env, println, time};
 
     userlib::program!(main);
 
@@ -31,12 +31,19 @@ mod program {
             if executor.spawn(ask).is_err() {
                 unreachable!("the executor has a place for one task");
             }
+            let start = time::cycles();
             executor.run(&port);
+            let each = (time::cycles() - start) / calls.max(1);
             let transport = match channel.transport {
                 Transport::Async { .. } => "rings",
                 Transport::Sync { .. } => "an endpoint",
             };
-            println!("{}: {}: {} of {calls} answers right over {transport}", env.name(), channel.name, right.get());
+            println!(
+                "{}: {}: {} of {calls} answers right over {transport}, {each} cycles each",
+                env.name(),
+                channel.name,
+                right.get()
+            );
             assert_eq!(right.get(), calls);
         }
         Ok(())

@@ -1,5 +1,7 @@
-//! A server that dies: it answers with the sum of the words, as `adder` does, and panics when it has taken `life` requests. What it holds
-//! then is never answered. For systems that show what becomes of its clients.
+//! A server that dies: it answers with the sum of the words and all words but the first, and panics when it has taken `life` requests. What it
+//! holds then is never answered. For systems that show what becomes of its clients.
+//!
+//! The first word of a request is its number: each must be the one after the last, or something was lost, doubled or out of order.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -7,7 +9,7 @@
 mod program {
     use libipc::port::GuestPort;
     use libipc::{Executor, Message, OpenError, Server};
-    use userlib::Env;
+    use userlib::{Env, println};
 
     userlib::program!(main);
 
@@ -18,11 +20,18 @@ mod program {
         let executor = Executor::new(1);
         executor.attach(&server);
         let serve = async {
+            let mut last = None;
             loop {
                 let request = server.recv().await;
                 assert!(server.requests() < life, "as asked, after {life} requests");
-                let sum = request.message().payload().iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
-                request.reply(Message::new(0, [sum]));
+                let [number, who, what] = *request.message().payload() else { panic!("a request of another length") };
+                // Said, and the test fails by it: a panic would only start the next server.
+                let expected = last.map_or(number, |last: u64| last + 1);
+                if number != expected {
+                    println!("{}: request {number} came in place of {expected}", env.name());
+                }
+                last = Some(number);
+                request.reply(Message::new(0, [number + who + what, who, what]));
             }
         };
         if executor.spawn(serve).is_err() {

@@ -1,6 +1,10 @@
 //! A client that outlives its server: each coroutine asks for sums, and when the server is gone it connects to the next one and asks again.
 //!
-//! Arguments `coroutines` and `calls`: how many ask, and how many answers each wants.
+//! Requests are numbered in the order in which they are made, so that the server sees what is lost, doubled or out of order; the answer shows
+//! whose it is.
+//!
+//! Arguments `coroutines` and `calls`: how many ask, and how many answers each wants; `delay`: loops that a coroutine turns before a call, at most,
+//! a different number each time.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -19,6 +23,8 @@ mod program {
     struct Counts {
         right: Cell<u64>,
         lost: Cell<u64>,
+        /// Requests made.
+        made: Cell<u64>,
     }
 
     fn main(env: &'static Env, _: usize) -> Result<(), OpenError> {
@@ -28,8 +34,9 @@ mod program {
         let counts = Counts::default();
         let executor = Executor::new(coroutines);
         executor.attach(&client);
-        for _ in 0..coroutines {
-            if executor.spawn(ask(&client, calls, &counts)).is_err() {
+        let delay = env.arg_or("delay", 0u64);
+        for who in 0..coroutines as u64 {
+            if executor.spawn(ask(&client, who, calls, delay, &counts)).is_err() {
                 unreachable!("the executor has a place for each");
             }
         }
@@ -40,12 +47,17 @@ mod program {
         Ok(())
     }
 
-    async fn ask(client: &Client, calls: u64, counts: &Counts) {
+    async fn ask(client: &Client, who: u64, calls: u64, delay: u64, counts: &Counts) {
         let mut number = 0;
         while number < calls {
-            match client.call(Message::new(1, [number, 1, 2])).await {
+            let made = counts.made.get();
+            counts.made.set(made + 1);
+            // Multiplicative hashing (Knuth): scattered, and the same each time.
+            let loops = (made.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % (delay + 1);
+            (0..loops).for_each(|_| core::hint::spin_loop());
+            match client.call(Message::new(1, [made, who, number])).await {
                 Ok(answer) => {
-                    assert_eq!(answer.payload(), [number + 3]);
+                    assert_eq!(answer.payload(), [made + who + number, who, number]);
                     counts.right.set(counts.right.get() + 1);
                     number += 1;
                 }
