@@ -149,7 +149,7 @@ impl Builder {
         let programs = plan
             .programs
             .iter()
-            .map(|program| user_program(&self.workspace.binary(Profile::Release, &program.target.1)));
+            .map(|program| user_program(&self.workspace.binary(Profile::Release, &program.target.1), program));
         let programs = programs.collect::<Result<Vec<_>>>()?;
         let archive = boot_archive(&plan, &programs);
         let mut symbols = vec![("firmware", &firmware.elf[..]), ("kernel", &kernel.elf[..]), ("root", &root.bytes[..])];
@@ -242,8 +242,13 @@ pub fn build(manifest: &Manifest, options: &Options) -> Result<Image> {
 }
 
 /// Loads a program and checks that its addresses are those that the plan leaves to images.
-fn user_program(path: &Path) -> Result<Program> {
+fn user_program(path: &Path, plan: &ProgramPlan) -> Result<Program> {
     let program = Program::load(path)?;
+    if plan.large_pages && !program.allows_large_pages() {
+        let reason =
+            "its code, constants and data are not where userlib/program.ld puts them; see apps/build.rs".into();
+        return Err(Error::Elf { path: path.into(), reason });
+    }
     if program.start() < plan::IMAGE_START || program.end() > plan::IMAGE_END {
         let reason = format!(
             "it is linked to {:#x}..{:#x}, but images have {:#x}..{:#x}",

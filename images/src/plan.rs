@@ -3,14 +3,26 @@
 //! ```text
 //! address space of a program                      CSpace of a program
 //! 0x0001_0000  image (up to 0x0400_0000)          1..7   fixed (docs/architecture.md, section 4)
-//! 0x0400_0000  environment                        16..   fault endpoints of threads 1.., peers of channels,
-//! 0x0420_0000  IPC buffers, one page each                interrupt handlers (4 per device), DMA frames,
-//! 0x0500_0000  stacks, a guard page below each           reply slots
-//! 0x2000_0000  rings and arenas
-//! 0x6000_0000  heap                               doorbell bits
-//! 0x7000_0000  device registers, 16 MiB each      0 upwards    channels that reach this program, by name
-//! 0x7800_0000  DMA memory                         63 downwards interrupts, 4 per device
+//!   0x0100_0000  constants                        16..   fault endpoints of threads 1.., peers of channels,
+//!   0x0120_0000  code                                    interrupt handlers (4 per device), DMA frames,
+//!   0x0140_0000  private: stack, data, heap              reply slots
+//! 0x0400_0000  environment
+//! 0x0420_0000  IPC buffers, one page each         doorbell bits
+//! 0x0500_0000  stacks, a guard page below each    0 upwards    channels that reach this program, by name
+//! 0x2000_0000  rings and arenas                   63 downwards interrupts, 4 per device
+//! 0x6000_0000  heap
+//! 0x7000_0000  device registers, 16 MiB each
+//! 0x7800_0000  DMA memory
 //! ```
+//!
+//! # Large pages
+//!
+//! Where the machine has the memory for it, the code of each program is in 2 MiB pages, and what only thread 0 of it uses is together in
+//! one, the *private* page: its stack at the bottom, so that an overflow leaves the page, its data in the middle (`userlib/program.ld`), its
+//! heap above. A machine without tagged TLBs loses them at every switch; a program in small pages then walked eight to ten times before
+//! it had its code, data, stack and heap again. What does not fit there has a region of its own as drawn.
+//!
+//! # Cache sets
 //!
 //! Regions do not start there exactly but a little above, each and in each program elsewhere (`spread`). A cache of 64 sets of 64
 //! bytes repeats every 4 KiB: with round addresses the page-table entries of all regions of all programs, and the first objects
@@ -39,7 +51,16 @@ const DEVICE_WINDOW: u64 = 16 << 20;
 const DMA: u64 = 0x7800_0000;
 /// Page size.
 pub const PAGE: u64 = 4096;
-const MEGA_PAGE: u64 = 2 << 20;
+/// Size of a large page.
+pub const MEGA_PAGE: u64 = 2 << 20;
+
+/// The private page of a program in large pages.
+pub const PRIVATE: Range = Range { start: 0x0140_0000, size: MEGA_PAGE };
+/// Where its data is, between the room for a stack and the room for a heap.
+pub const PRIVATE_DATA: Range = Range { start: PRIVATE.start + (512 << 10), size: 512 << 10 };
+const PRIVATE_HEAP: Range = Range { start: PRIVATE.start + (1 << 20), size: 1 << 20 };
+/// Large pages of a program: its code, its private page. Larger programs are rare, and the memory is only estimated.
+const LARGE: u64 = 2 * MEGA_PAGE;
 
 /// Pages whose page-table entries fill one cache line.
 const PAGES_OF_LINE: u64 = 8 * PAGE;
@@ -79,6 +100,24 @@ pub struct Range {
     pub size: u64,
 }
 
+impl Range {
+    /// The smallest range of whole pages that contains it.
+    pub fn rounded(self, page: u64) -> Self {
+        let start = self.start / page * page;
+        Self { start, size: (self.start + self.size).next_multiple_of(page) - start }
+    }
+
+    /// Whether all of `other` is inside.
+    pub fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.start + other.size <= self.start + self.size
+    }
+
+    /// Whether the two have something in common.
+    pub fn meets(self, other: Self) -> bool {
+        self.start < other.start + other.size && other.start < self.start + self.size
+    }
+}
+
 /// Everything about one program but its code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramPlan {
@@ -102,6 +141,10 @@ pub struct ProgramPlan {
     pub environment: Range,
     /// Its IPC buffers, one page per thread.
     pub ipc_buffers: Range,
+    /// Its code is in 2 MiB pages, and it has a private page.
+    pub large_pages: bool,
+    /// Lowest address of the stack of thread 0.
+    pub first_stack: u64,
     /// First stack; they follow each other, each with a guard page below it, so `start` is a guard page.
     pub stacks: Range,
     /// Bytes of one stack without its guard page.
@@ -238,8 +281,13 @@ impl Plan {
             .enumerate()
             .map(|(index, (name, channel))| plan_channel(system, index, (name, channel), &mut cursors))
             .collect();
-        let programs =
-            system.program.keys().map(|name| plan_program(system, name, &mut cursors)).collect::<Result<_, _>>()?;
+        // All or none: half of the memory is for everything else.
+        let large_pages = system.program.len() as u64 * LARGE <= system.machine.memory.0 / 2;
+        let programs = system
+            .program
+            .keys()
+            .map(|name| plan_program(system, name, large_pages, &mut cursors))
+            .collect::<Result<_, _>>()?;
         Ok(Self { programs, channels })
     }
 
@@ -250,6 +298,7 @@ impl Plan {
             ENVIRONMENT_SIZE
                 + threads * (program.stack + PAGE)
                 + program.heap.size
+                + if program.large_pages { LARGE } else { 0 }
                 + program.dma.map_or(0, |(area, _)| area.size)
         });
         let channels = self.channels.iter().map(|channel| channel.ring + channel.arena);
@@ -301,6 +350,7 @@ fn plan_channel(
 fn plan_program(
     system: &System,
     name: &str,
+    large_pages: bool,
     cursors: &mut BTreeMap<&str, Cursor>,
 ) -> Result<ProgramPlan, (String, String)> {
     let program = &system.program[name];
@@ -333,8 +383,14 @@ fn plan_program(
     let serves = check::serves_sync(system, name);
     let reply_slots = cursor.slots(program.reply_slots.unwrap_or(if serves { REPLY_SLOTS } else { 0 }));
     let threads = program.threads as u64;
-    // A heap that 2 MiB pages can map has few entries, and they are elsewhere.
-    let heap = HEAP + if program.heap.0 < MEGA_PAGE { SMALL_HEAPS + spread(2, cursor.number) } else { 0 };
+    let heap = match program.heap.0 {
+        size if large_pages && size <= PRIVATE_HEAP.size => PRIVATE_HEAP.start,
+        ..MEGA_PAGE => HEAP + SMALL_HEAPS + spread(2, cursor.number),
+        // A heap that 2 MiB pages can map has few entries, and they are elsewhere.
+        _ => HEAP,
+    };
+    let stacks = STACKS + spread(1, cursor.number);
+    let in_private = large_pages && PRIVATE.start + program.stack.0 <= PRIVATE_DATA.start;
     let mut rung_by =
         system.channel.values().filter(|channel| channel.transport == Transport::Async).filter_map(|channel| {
             let pair = [(&channel.client, &channel.server), (&channel.server, &channel.client)];
@@ -352,7 +408,9 @@ fn plan_program(
         args: program.args.clone(),
         environment: Range { start: ENVIRONMENT, size: ENVIRONMENT_SIZE },
         ipc_buffers: Range { start: IPC_BUFFERS, size: threads * PAGE },
-        stacks: Range { start: STACKS + spread(1, cursor.number), size: threads * (program.stack.0 + PAGE) },
+        large_pages,
+        first_stack: if in_private { PRIVATE.start } else { stacks + PAGE },
+        stacks: Range { start: stacks, size: threads * (program.stack.0 + PAGE) },
         stack: program.stack.0,
         heap: Range { start: heap, size: program.heap.0 },
         heap_offset: heap_offset(cursor.number),
@@ -457,6 +515,27 @@ mod tests {
             }
             assert!(1 << program.cnode_bits > program.reply_slots.start + program.reply_slots.size - 1);
         }
+    }
+
+    #[test]
+    fn programs_have_large_pages_where_the_memory_suffices() {
+        let text = THREE.replace("threads = 3", "threads = 3\nstack = \"1M\"\nheap = \"2M\"");
+        let more =
+            ["x", "y"].map(|name| format!("[program.{name}]\npackage = \"p\"\nbin = \"b\"\npriority = 1\n")).concat();
+        let at = |memory: &str| plan(&format!("[machine]\nmemory = \"{memory}\"\n{more}{text}"));
+        for (memory, large) in [("40M", true), ("39M", false)] {
+            let plan = at(memory);
+            for program in &plan.programs {
+                assert_eq!(program.large_pages, large);
+                let stack = Range { start: program.first_stack, size: program.stack };
+                let heap = Range { start: program.heap.start, size: program.heap.size };
+                // What "a" wants is too large for its private page.
+                let inside = large && program.name != "a";
+                assert_eq!([PRIVATE.contains(stack), PRIVATE.contains(heap)], [inside; 2], "{}", program.name);
+                assert!(![stack, heap].iter().any(|part| part.meets(PRIVATE_DATA)) && !stack.meets(heap));
+            }
+        }
+        assert!(at("40M").memory() > at("39M").memory());
     }
 
     #[test]

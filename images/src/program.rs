@@ -1,7 +1,7 @@
 //! Guest ELF files: what is in them, checked, and what of them goes into an image.
 
 use crate::error::{Error, Result};
-use crate::plan::{PAGE, Range};
+use crate::plan::{MEGA_PAGE, PAGE, PRIVATE, PRIVATE_DATA, Range};
 use object::LittleEndian as Le;
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -98,6 +98,17 @@ impl Program {
     /// Pages that its segments fill.
     pub fn pages(&self) -> u64 {
         self.segments.iter().map(|segment| segment.end().div_ceil(PAGE) - segment.memory.start / PAGE).sum()
+    }
+
+    /// Whether 2 MiB pages can map its code, and nothing but its data lies in the private page (`userlib/program.ld`).
+    pub fn allows_large_pages(&self) -> bool {
+        let place = |segment: &Segment| segment.memory.rounded(if segment.execute { MEGA_PAGE } else { PAGE });
+        let apart = self.segments.windows(2).all(|pair| !place(&pair[0]).meets(place(&pair[1])));
+        let private = |segment: &Segment| match segment.write {
+            true => PRIVATE_DATA.contains(segment.memory),
+            false => !place(segment).meets(PRIVATE),
+        };
+        apart && self.segments.iter().all(private)
     }
 
     /// Its memory from [`Program::start`] to [`Program::end`].
@@ -205,6 +216,21 @@ mod tests {
 
         let stripped = parse(program.stripped()).unwrap();
         assert_eq!((stripped.memory(), stripped.segments), (memory, program.segments));
+    }
+
+    #[test]
+    fn large_pages_need_the_layout_of_programs() {
+        let data = |start| Load { flags: elf::PF_R | elf::PF_W, ..code(start, vec![7; 8]) };
+        let constants = |start| Load { flags: elf::PF_R, ..code(start, vec![3; 8]) };
+        let allows = |loads: &[Load]| parse(sample(0x120_0000, loads)).unwrap().allows_large_pages();
+        let text = || code(0x120_0000, vec![1; 100]);
+        assert!(allows(&[constants(0x101_0000), text(), data(0x148_0000)]));
+        assert!(allows(&[text()]));
+        assert!(!allows(&[constants(0x121_0000), text()]), "constants in a page of code");
+        assert!(!allows(&[text(), data(0x13f_f000)]), "data in a page of code");
+        assert!(!allows(&[text(), data(0x147_f000)]), "data in the room of the stack");
+        assert!(!allows(&[text(), constants(0x140_0000)]), "constants in the private page");
+        assert!(!parse(good()).unwrap().allows_large_pages(), "the linker's own layout");
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! because those belong to the machine: the root task adds them.
 
 use crate::manifest::{OnFault, Transport};
-use crate::plan::{ChannelPlan, EndPlan, Plan, ProgramPlan, Range};
+use crate::plan::{ChannelPlan, EndPlan, MEGA_PAGE, PAGE, PRIVATE, Plan, ProgramPlan, Range};
 use crate::program::{Program, Segment};
 use dtoolkit::ToPropertyValue;
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
@@ -29,7 +29,8 @@ pub fn system(plan: &Plan, programs: &[Program]) -> Vec<u8> {
 }
 
 fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
-    let segments = program.segments.iter().enumerate().map(|(index, segment)| segment_node(index, segment));
+    let segments =
+        program.segments.iter().enumerate().map(|(index, segment)| segment_node(index, segment, plan.large_pages));
     let devices = plan.devices.iter().enumerate().map(|(index, device)| {
         node(format!("device@{index}"))
             .with("compatible", device.compatible.as_str())
@@ -50,6 +51,8 @@ fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
         .with("entry", program.entry)
         .with("environment", range(plan.environment))
         .with("ipc-buffers", range(plan.ipc_buffers))
+        .with("private", range(if plan.large_pages { PRIVATE } else { Range::default() }))
+        .with("first-stack", plan.first_stack)
         .with("stacks", range(plan.stacks))
         .with("stack", plan.stack)
         .with("heap", range(plan.heap))
@@ -61,9 +64,11 @@ fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
         .with("dma-slots", range(plan.dma.map_or(Range::default(), |(_, slots)| slots)))
 }
 
-fn segment_node(index: usize, segment: &Segment) -> Builder {
+fn segment_node(index: usize, segment: &Segment, large_pages: bool) -> Builder {
+    let page = if large_pages && segment.execute { MEGA_PAGE } else { PAGE };
     node(format!("segment@{index}"))
         .with("memory", range(segment.memory))
+        .with("pages", range(segment.memory.rounded(page)))
         .with("file", range(segment.file))
         .flag("write", segment.write)
         .flag("execute", segment.execute)

@@ -52,7 +52,8 @@ fn an_intruder_is_stopped_and_the_server_goes_on() {
     for refused in [
         "fault: reader thread 0 read address 0x60200000",
         "fault: writer thread 0 wrote address 0x60200000",
-        "fault: jumper thread 0 executed address 0x4402000",
+        "fault: jumper thread 0 executed address 0x1402000",
+        "fault: sinker thread 0 wrote address 0x13f",
         "fault: patcher thread 0 wrote address 0x1",
         "fault: listener thread 0 received from capability 0x6",
         "caller: refused: invalid capability",

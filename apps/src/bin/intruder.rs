@@ -9,6 +9,7 @@
 //! | `call` | calls slot `slot` | refused: invalid capability |
 //! | `priority` | raises its own priority | refused: out of range |
 //! | `overwrite` | writes its own code | VM fault |
+//! | `overflow` | calls itself until its stack is used up | VM fault |
 //! | `receiver` | reads which receiver of user interrupts its hart has (`suirs`) | illegal instruction |
 //! | `panic` | panics | fault after the message |
 //!
@@ -37,10 +38,14 @@ mod program {
             }
             // SAFETY: none; this write is to fault.
             "write" => unsafe { (address as *mut u64).write_volatile(0x1BAD) },
-            // SAFETY: none; the first fetch is to fault.
-            "execute" => unsafe { core::mem::transmute::<usize, fn()>(address)() },
+            // SAFETY: none; the address is memory that can be read, and the first fetch is to fault.
+            "execute" => unsafe {
+                (address as *const u64).read_volatile();
+                core::mem::transmute::<usize, fn()>(address)()
+            },
             // SAFETY: none; code is mapped without the right to write.
             "overwrite" => unsafe { (main as *const () as *mut u8).write_volatile(0) },
+            "overflow" => println!("{name}: {} bytes deep", sink(1)),
             "receive" => drop(syscall::recv(target)),
             "call" => {
                 let reply = Endpoint(target).call(MessageInfo::new(1, 0, 0, 0), [0; 4]);
@@ -63,6 +68,12 @@ mod program {
         }
         println!("{name}: got through");
         1
+    }
+
+    /// Uses 64 bytes more of the stack at each depth, touching them all.
+    fn sink(depth: u64) -> u64 {
+        let room = core::hint::black_box([depth; 8]);
+        if depth == 1 << 20 { depth } else { sink(depth + 1) + room[7] }
     }
 
     fn number(env: &Env, key: &str) -> u64 {

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result, Step};
 use crate::memory::{Memory, own};
 use crate::process::Process;
-use crate::vspace::{Access, Frames, map_new, map_small};
+use crate::vspace::{Access, Area, map_new};
 use dtoolkit::Node;
 use dtoolkit::fdt::FdtNode;
 use libipc::bell::Doze;
@@ -27,7 +27,9 @@ pub struct Link {
     ends: [usize; 2],
     /// The doorbells of client and server, with the bit of this channel.
     doorbells: [Notification; 2],
-    rings: Frames,
+    /// The rings, at their address in the client.
+    rings: Area,
+    address: u64,
 }
 
 impl Link {
@@ -35,7 +37,7 @@ impl Link {
     pub fn bury(&self, memory: &mut Memory, index: usize) -> Result<()> {
         for (end, peer) in [(0, 1), (1, 0)] {
             if self.ends[end] == index {
-                self.rings.store(memory, DOZE_OFFSETS[end], Doze::Closed as u32)?;
+                self.rings.store(memory, self.address + DOZE_OFFSETS[end] as u64, Doze::Closed as u32)?;
                 self.doorbells[peer].signal();
             }
         }
@@ -65,11 +67,10 @@ pub fn connect(memory: &mut Memory, processes: &[Process], node: &FdtNode<'stati
                 kept.mint(source, Rights::WRITE, badge).step("keeping a doorbell")?;
                 doorbells[doorbell] = Notification(CPtr(kept.index));
             }
-            // In small pages, so that the root task can show the first.
             let size = tree::long(node, "ring")?;
-            let rings = map_small(memory, client.process.vspace, client.ring, size, Access::READ_WRITE)?;
+            let rings = map_new(memory, client.process.vspace, client.ring, size, Access::READ_WRITE)?;
             rings.map_again(memory, server.process.vspace, server.ring, Access::READ_WRITE)?;
-            Some(Link { ends: [client.index, server.index], doorbells, rings })
+            Some(Link { ends: [client.index, server.index], doorbells, rings, address: client.ring })
         }
     };
     share(memory, tree::long(node, "arena")?, (&client, client.arena), (&server, server.arena))?;

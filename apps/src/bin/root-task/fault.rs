@@ -99,7 +99,7 @@ fn stack_words(memory: &mut Memory, thread: &Thread, address: u64) -> Option<[u6
     if !offset.is_multiple_of(16) || offset >= thread.stack_size {
         return None;
     }
-    let bytes = thread.stack_frames.read(memory, offset)?;
+    let bytes = thread.area.read(memory, address)?;
     let [low, high] = [0, 8].map(|at| core::array::from_fn(|index| bytes[at + index]));
     Some([u64::from_le_bytes(low), u64::from_le_bytes(high)])
 }

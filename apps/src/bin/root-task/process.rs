@@ -5,7 +5,7 @@ use crate::device;
 use crate::failure::{Failure, Result, Step};
 use crate::machine::Machine;
 use crate::memory::{Memory, PAGE, own};
-use crate::vspace::{self, Access, Frames, map, map_new, map_small, with_frame};
+use crate::vspace::{Access, Area, map, map_new};
 use abi::register;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,9 +34,9 @@ pub enum OnFault {
 /// A segment that the program can change, with what it holds at the start.
 struct Writable {
     start: u64,
+    size: u64,
     content: &'static [u8],
-    /// First slot and number of its frames.
-    frames: [u64; 2],
+    area: Area,
 }
 
 /// A program.
@@ -65,6 +65,8 @@ pub struct Process {
     user_interrupts: bool,
     cnode: CNode,
     cnode_bits: u64,
+    /// The page with the first stack, data and heap, if the builder has planned one (`images/src/plan.rs`).
+    private: Option<Area>,
     writable: Vec<Writable>,
     sender_table: Option<SenderTable>,
 }
@@ -77,8 +79,8 @@ pub struct Thread {
     pub stack: u64,
     /// Bytes of its stack.
     pub stack_size: u64,
-    /// The frames of its stack.
-    pub stack_frames: Frames,
+    /// The memory that contains its stack.
+    pub area: Area,
     context: UserContext,
 }
 
@@ -106,6 +108,7 @@ impl Process {
                 _ => return Err(Failure::Archive("on-fault")),
             },
             starts: 1,
+            private: None,
             writable: Vec::new(),
             sender_table: None,
             threads: Vec::new(),
@@ -120,9 +123,13 @@ impl Process {
         if process.hart >= machine.harts.into() {
             return Err(Failure::Hart(process.hart, machine.harts));
         }
+        let [private, size] = tree::pair(node, "private")?;
+        if size > 0 {
+            process.private = Some(map_new(memory, vspace, private, size, Access::READ_WRITE)?);
+        }
         process.load(memory, node)?;
-        let [heap, heap_size] = tree::pair(node, "heap")?;
-        map_new(memory, vspace, heap, heap_size, Access::READ_WRITE)?;
+        let [heap, size] = tree::pair(node, "heap")?;
+        process.area(memory, heap, [heap, size], Access::READ_WRITE)?;
         process.make_threads(memory, node)?;
         process.fill_cspace(memory, node, index, supervisor)?;
         process.tell(memory, machine, node)?;
@@ -146,6 +153,7 @@ impl Process {
         let segments = node.child("segments").ok_or(Failure::Archive("segments"))?;
         for segment in segments.children() {
             let [start, size] = tree::pair(&segment, "memory")?;
+            let pages = tree::pair(&segment, "pages")?;
             let [offset, file_size] = tree::pair(&segment, "file")?;
             let content =
                 file.get(offset as usize..(offset + file_size) as usize).ok_or(Failure::Archive("segment"))?;
@@ -155,12 +163,21 @@ impl Process {
                 (false, true) => Access::EXECUTE,
                 (true, true) => return Err(Failure::Archive("segment: it is writable and executable")),
             };
-            let frames = load_segment(memory, self.vspace, start, size, content, access)?;
+            let area = self.area(memory, start, pages, access)?;
+            area.write(memory, start, content, start + content.len() as u64)?;
             if tree::flag(&segment, "write") {
-                self.writable.push(Writable { start, content, frames });
+                self.writable.push(Writable { start, size, content, area });
             }
         }
         Ok(())
+    }
+
+    /// The private page if `address` is in it; otherwise new memory for the range `pages`.
+    fn area(&self, memory: &mut Memory, address: u64, [start, size]: [u64; 2], access: Access) -> Result<Area> {
+        match self.private {
+            Some(private) if private.contains(address) => Ok(private),
+            _ => map_new(memory, self.vspace, start, size, access),
+        }
     }
 
     fn make_threads(&mut self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
@@ -168,6 +185,7 @@ impl Process {
         let priority = tree::number(node, "priority")?;
         let [buffers, _] = tree::pair(node, "ipc-buffers")?;
         let [stacks, _] = tree::pair(node, "stacks")?;
+        let first_stack = tree::long(node, "first-stack")?;
         let [fault_slots, _] = tree::pair(node, "fault-slots")?;
         let [environment, _] = tree::pair(node, "environment")?;
         let stack_size = tree::long(node, "stack")?;
@@ -176,8 +194,8 @@ impl Process {
             let buffer = Frame(memory.object(ObjectType::Frame)?);
             let buffer_address = buffers + thread * PAGE;
             map(memory, self.vspace, buffer, buffer_address, Access::READ_WRITE)?;
-            let stack = stacks + thread * (stack_size + PAGE) + PAGE;
-            let stack_frames = map_small(memory, self.vspace, stack, stack_size, Access::READ_WRITE)?;
+            let stack = if thread == 0 { first_stack } else { stacks + thread * (stack_size + PAGE) + PAGE };
+            let area = self.area(memory, stack, [stack, stack_size], Access::READ_WRITE)?;
             let fault_slot = if thread == 0 { slot::SUPERVISOR.cptr().0 } else { fault_slots + thread - 1 };
             tcb.configure(CPtr(fault_slot), self.cnode, self.guard(), self.vspace, buffer_address, buffer)
                 .step("configuring a thread")?;
@@ -193,7 +211,7 @@ impl Process {
             context.0[register::TP] = buffer_address;
             context.0[register::A0] = environment;
             context.0[register::A1] = thread;
-            self.threads.push(Thread { tcb, stack, stack_size, stack_frames, context });
+            self.threads.push(Thread { tcb, stack, stack_size, area, context });
         }
         Ok(())
     }
@@ -268,7 +286,8 @@ impl Process {
         devices.children().try_for_each(|device| device::grant(memory, machine, self, &device, &mut told))?;
         self.grant_dma(memory, node)?;
         let size = told.as_read_only().data().len();
-        load_segment(memory, self.vspace, address, size as u64, &buffer[..size], Access::READ).map(drop)
+        let area = map_new(memory, self.vspace, address, size as u64, Access::READ)?;
+        area.write(memory, address, &buffer[..size], address + size as u64)
     }
 
     fn grant_dma(&self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
@@ -293,12 +312,8 @@ impl Process {
     /// Makes everything that the program could change and that it relies on at its start as it was then. It does not run. What its stacks and
     /// its heap held stays, as what fresh memory holds is nobody's business.
     pub fn reset(&mut self, memory: &mut Memory) -> Result<()> {
-        for Writable { start, content, frames: [first, pages] } in &self.writable {
-            for page in 0..*pages {
-                let copy = memory.copy(Frame(CPtr(first + page)))?;
-                fill(memory, copy, *start, (start / PAGE + page) * PAGE, content, true)?;
-                memory.release(copy);
-            }
+        for Writable { start, size, content, area } in &self.writable {
+            area.write(memory, *start, content, start + size)?;
         }
         if let Some(table) = self.sender_table {
             for index in 0..abi::extension::SENDER_TABLE_ENTRIES {
@@ -334,45 +349,4 @@ fn add(tree: &mut FdtMut<SliceBuffer<'_>>, name: &str, value: &[u8]) -> Result<(
         Ok(_) => Ok(()),
         Err(_) => Err(Failure::Archive("room in an environment")),
     }
-}
-
-/// Maps new memory from `start` on, whose first bytes are `content`. Gives the first slot and the number of its frames.
-fn load_segment(
-    memory: &mut Memory,
-    vspace: VSpace,
-    start: u64,
-    size: u64,
-    content: &[u8],
-    access: Access,
-) -> Result<[u64; 2]> {
-    let first_page = start / PAGE;
-    let pages = (start + size).div_ceil(PAGE) - first_page;
-    let frames = memory.objects(ObjectType::Frame, pages)?;
-    for page in 0..pages {
-        let frame = Frame(CPtr(frames + page));
-        let address = (first_page + page) * PAGE;
-        fill(memory, frame, start, address, content, false)?;
-        vspace::map(memory, vspace, frame, address, access)?;
-    }
-    Ok([frames, pages])
-}
-
-/// Puts the part of `content`, which begins at `start`, that lies in the page at `address` into its frame; what was there before is `used`
-/// or zero.
-fn fill(memory: &mut Memory, frame: Frame, start: u64, address: u64, content: &[u8], used: bool) -> Result<()> {
-    let from = address.saturating_sub(start).min(content.len() as u64);
-    let to = (address + PAGE - start).min(content.len() as u64);
-    let part = &content[from as usize..to as usize];
-    if part.is_empty() && !used {
-        return Ok(());
-    }
-    with_frame(memory, frame, |bytes| {
-        if used {
-            bytes.fill(0);
-        }
-        if !part.is_empty() {
-            let at = (start + from - address) as usize;
-            bytes[at..at + part.len()].copy_from_slice(part);
-        }
-    })
 }

@@ -1,12 +1,14 @@
 //! Mapping frames, and a window of the root task's own address space to read and fill them through.
 
-use crate::failure::{Result, Step};
+use crate::failure::{Failure, Result, Step};
 use crate::memory::{Memory, PAGE};
 use core::sync::atomic::{AtomicU32, Ordering};
 use userlib::cap::{Attributes, CPtr, Code, Error, Frame, ObjectType, PageTable, Rights, VSpace, slot};
 
-/// Where the root task maps a frame for a moment; far from its image.
+/// Where the root task maps a 4 KiB frame for a moment; far from its image.
 const WINDOW: u64 = 64 << 30;
+/// Where it maps a 2 MiB frame for a moment.
+const MEGA_WINDOW: u64 = WINDOW + MEGA_PAGE;
 /// Where the root task maps device registers for good.
 pub const DEVICES: u64 = WINDOW + (1 << 30);
 const MEGA_PAGE: u64 = 2 << 20;
@@ -44,53 +46,37 @@ pub fn map(memory: &mut Memory, vspace: VSpace, frame: Frame, address: u64, acce
     }
 }
 
-/// New zeroed memory at `address`: 2 MiB frames where they fit, 4 KiB frames elsewhere. Returns its frames.
-pub fn map_new(memory: &mut Memory, vspace: VSpace, address: u64, size: u64, access: Access) -> Result<Frames> {
-    let mega = if address.is_multiple_of(MEGA_PAGE) { size / MEGA_PAGE } else { 0 };
-    let small = (size - mega * MEGA_PAGE).div_ceil(PAGE);
-    let frames = Frames {
-        mega: memory.objects(ObjectType::MegaFrame, mega)?,
-        mega_count: mega,
-        small: memory.objects(ObjectType::Frame, small)?,
-        small_count: small,
-    };
-    frames.map(memory, vspace, address, access)?;
-    Ok(frames)
+/// New zeroed memory for `size` bytes at `address`, a multiple of [`PAGE`]: in 2 MiB frames where they fit, in 4 KiB frames elsewhere.
+pub fn map_new(memory: &mut Memory, vspace: VSpace, address: u64, size: u64, access: Access) -> Result<Area> {
+    let mega_count = if address.is_multiple_of(MEGA_PAGE) { size / MEGA_PAGE } else { 0 };
+    let small_count = (size - mega_count * MEGA_PAGE).div_ceil(PAGE);
+    let mega = memory.objects(ObjectType::MegaFrame, mega_count)?;
+    let small = memory.objects(ObjectType::Frame, small_count)?;
+    let area = Area { address, mega, mega_count, small, small_count };
+    area.each(address).try_for_each(|(frame, address)| map(memory, vspace, frame, address, access))?;
+    Ok(area)
 }
 
-/// New zeroed memory at `address` in 4 KiB frames only.
-pub fn map_small(memory: &mut Memory, vspace: VSpace, address: u64, size: u64, access: Access) -> Result<Frames> {
-    let count = size.div_ceil(PAGE);
-    let frames =
-        Frames { mega: 0, mega_count: 0, small: memory.objects(ObjectType::Frame, count)?, small_count: count };
-    frames.map(memory, vspace, address, access)?;
-    Ok(frames)
-}
-
-/// The frames of an area: 2 MiB frames first, then 4 KiB frames, in successive slots.
+/// Memory of a program: 2 MiB frames first, then 4 KiB frames, in successive slots. Its bytes are named by their addresses in the program.
 #[derive(Clone, Copy)]
-pub struct Frames {
+pub struct Area {
+    address: u64,
     mega: u64,
     mega_count: u64,
     small: u64,
     small_count: u64,
 }
 
-impl Frames {
+impl Area {
     fn each(&self, address: u64) -> impl Iterator<Item = (Frame, u64)> + use<> {
-        let Self { mega, mega_count, small, small_count } = *self;
+        let Self { mega, mega_count, small, small_count, .. } = *self;
         let small_address = address + mega_count * MEGA_PAGE;
         let mega = (0..mega_count).map(move |index| (Frame(CPtr(mega + index)), address + index * MEGA_PAGE));
         let small = (0..small_count).map(move |index| (Frame(CPtr(small + index)), small_address + index * PAGE));
         mega.chain(small)
     }
 
-    /// Maps all of them from `address` on.
-    fn map(&self, memory: &mut Memory, vspace: VSpace, address: u64, access: Access) -> Result<()> {
-        self.each(address).try_for_each(|(frame, address)| map(memory, vspace, frame, address, access))
-    }
-
-    /// Maps copies of all of them in another address space. `address` must allow the same page sizes.
+    /// Maps copies of its frames in another address space. `address` must allow the same page sizes.
     pub fn map_again(&self, memory: &mut Memory, vspace: VSpace, address: u64, access: Access) -> Result<()> {
         self.each(address).try_for_each(|(frame, address)| {
             let frame = memory.copy(frame)?;
@@ -98,40 +84,64 @@ impl Frames {
         })
     }
 
-    /// Writes a word at `offset`, a multiple of 4, of an area of [`map_small`] that programs may access meanwhile.
-    pub fn store(&self, memory: &mut Memory, offset: usize, value: u32) -> Result<()> {
-        debug_assert!(offset as u64 / PAGE < self.small_count);
-        let copy = memory.copy(Frame(CPtr(self.small + offset as u64 / PAGE)))?;
-        map(memory, slot::VSPACE, copy, WINDOW, Access::READ_WRITE)?;
-        let word = (WINDOW as usize + offset % PAGE as usize) as *mut u32;
-        // SAFETY: a 4 KiB frame is mapped at the window, which nothing else uses, and the offset was reduced to it. Other programs
-        // access the word as an atomic too.
-        unsafe { AtomicU32::from_ptr(word) }.store(value, Ordering::Release);
-        copy.unmap().step("closing the window")?;
-        memory.release(copy);
+    /// Whether it has the byte at `address`.
+    pub fn contains(&self, address: u64) -> bool {
+        let size = self.mega_count * MEGA_PAGE + self.small_count * PAGE;
+        (self.address..self.address + size).contains(&address)
+    }
+
+    /// Stores a word at `address`, a multiple of 4, which programs may access meanwhile.
+    pub fn store(&self, memory: &mut Memory, address: u64, value: u32) -> Result<()> {
+        self.with_copy(memory, address, |word, _| {
+            // SAFETY: as `with_copy` says; a frame has whole words. Other programs access the word as an atomic too.
+            unsafe { AtomicU32::from_ptr(word.cast()) }.store(value, Ordering::Release);
+        })
+    }
+
+    /// Sixteen bytes at `address`, a multiple of 16. The program does not run.
+    pub fn read(&self, memory: &mut Memory, address: u64) -> Option<[u8; 16]> {
+        // SAFETY: as `with_copy` says; a frame has whole sixteens of bytes, and nobody writes them meanwhile.
+        self.with_copy(memory, address, |bytes, _| unsafe { bytes.cast::<[u8; 16]>().read() }).ok()
+    }
+
+    /// Writes `content` from `start` on, and zeroes behind it up to `end`. The program does not run.
+    pub fn write(&self, memory: &mut Memory, start: u64, content: &[u8], end: u64) -> Result<()> {
+        let (mut at, mut content) = (start, content);
+        while at < end {
+            let wanted = (end - at) as usize;
+            let (size, copied) = self.with_copy(memory, at, |bytes, room| {
+                let size = room.min(wanted);
+                // SAFETY: as `with_copy` says; nobody else accesses the bytes meanwhile.
+                let bytes = unsafe { core::slice::from_raw_parts_mut(bytes, size) };
+                let copied = size.min(content.len());
+                bytes[..copied].copy_from_slice(&content[..copied]);
+                bytes[copied..].fill(0);
+                (size, copied)
+            })?;
+            at += size as u64;
+            content = &content[copied..];
+        }
         Ok(())
     }
 
-    /// Sixteen bytes at `offset`, a multiple of 16, of an area of [`map_small`] whose program does not run.
-    pub fn read(&self, memory: &mut Memory, offset: u64) -> Option<[u8; 16]> {
-        let page = offset / PAGE;
-        let frame = (page < self.small_count).then(|| Frame(CPtr(self.small + page)))?;
-        let copy = memory.copy(frame).ok()?;
-        let at = (offset % PAGE) as usize;
-        let read = with_frame(memory, copy, |bytes| bytes[at..].first_chunk().copied());
+    /// Maps a copy of the frame of the byte at `address` at a window; `work` gets where the byte is there, and how many bytes of the frame
+    /// follow from it on. They stay mapped, readable and writable, until it is done, and nothing else in this program uses them.
+    fn with_copy<T>(&self, memory: &mut Memory, address: u64, work: impl FnOnce(*mut u8, usize) -> T) -> Result<T> {
+        if !self.contains(address) {
+            return Err(Failure::Archive("size of an area"));
+        }
+        let offset = address - self.address;
+        let (frame, window, at, size) = match offset.checked_sub(self.mega_count * MEGA_PAGE) {
+            None => (self.mega + offset / MEGA_PAGE, MEGA_WINDOW, offset % MEGA_PAGE, MEGA_PAGE),
+            Some(offset) => (self.small + offset / PAGE, WINDOW, offset % PAGE, PAGE),
+        };
+        let copy = memory.copy(Frame(CPtr(frame)))?;
+        map(memory, slot::VSPACE, copy, window, Access::READ_WRITE)?;
+        let result = work((window + at) as *mut u8, (size - at) as usize);
+        copy.unmap().step("closing the window")?;
         memory.release(copy);
-        read.ok()?
+        Ok(result)
     }
-}
-
-/// Shows a 4 KiB frame that is mapped nowhere.
-pub fn with_frame<T>(memory: &mut Memory, frame: Frame, work: impl FnOnce(&mut [u8; PAGE as usize]) -> T) -> Result<T> {
-    map(memory, slot::VSPACE, frame, WINDOW, Access::READ_WRITE)?;
-    // SAFETY: a 4 KiB frame is mapped at the window, which nothing else uses, and stays until the closure is done. No other program
-    // writes it: callers pass frames that are not mapped elsewhere, or copies of frames of threads that are stopped.
-    let result = work(unsafe { &mut *(WINDOW as *mut [u8; PAGE as usize]) });
-    frame.unmap().step("closing the window")?;
-    Ok(result)
 }
 
 /// Shows the registers of a device that nobody drives yet: the closure reads words at offsets into its frame.

@@ -1,0 +1,13 @@
+//! Hands the layout of programs to the guest builds of those binaries that are programs; `fuzzer` is a root task.
+
+fn main() {
+    const SCRIPT: &str = "../../userlib/program.ld";
+    println!("cargo::rerun-if-changed={SCRIPT}");
+    println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
+        let package = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it for build scripts");
+        for program in ["floats", "halter"] {
+            println!("cargo::rustc-link-arg-bin={program}=-T{package}/{SCRIPT}");
+        }
+    }
+}
