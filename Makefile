@@ -73,7 +73,7 @@ bench-nic: toolchain ## transmit rate of the NIC driver, frame sizes and thresho
 calibrate: toolchain ## the timing model beside Rocket RTL, the NIC beside its board; target/results/calibrate.json
 	cargo run --release -p bench -- calibrate
 
-bench-ipc: toolchain ## cycles of calls, 1 to 512 in flight, four server loads; target/results/ipc.json (BENCH="--quick": a few points)
+bench-ipc: toolchain ## cycles of calls, 1 to 512 in flight, six server loads, beside the published claims; target/results/ipc.json (BENCH="--quick": a few points)
 	cargo run --release -p bench -- ipc $(BENCH)
 
 bench-check: toolchain ## exact cycle counts against the stored tables (UPDATE=1 stores the new ones)

@@ -29,8 +29,8 @@ enum Command {
     },
     /// The null call; writes target/results/ipc.json.
     Ipc {
-        /// Transports to measure.
-        #[arg(long, value_delimiter = ',', value_enum, default_values_t = ipc::Transport::ALL)]
+        /// Transports to measure [default: all].
+        #[arg(long, value_delimiter = ',', value_enum)]
         transport: Vec<ipc::Transport>,
         /// Calls in flight (over an endpoint each is a thread, and more than 64 are left out) [default: powers of two from 1 to 512].
         #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=512))]
@@ -121,8 +121,10 @@ impl Command {
             },
             Self::Ipc { transport, concurrency, load, calls, common } => {
                 let default = ipc::Sweep::full(common.quick);
+                let whole = transport.is_empty() && load.is_empty();
                 let sweep = ipc::Sweep {
-                    transports: transport,
+                    transports: given_or(transport, default.transports),
+                    armed: if whole { default.armed } else { Vec::new() },
                     concurrencies: given_or(concurrency, default.concurrencies),
                     loads: given_or(load, default.loads),
                     calls: calls.unwrap_or(default.calls),

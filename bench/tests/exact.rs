@@ -15,12 +15,13 @@ fn cycles_are_those_of_the_stored_table() {
     let row = |point: &bench::ipc::Point| {
         let totals = point.totals;
         format!(
-            "{:13} {:2} in flight: {:3} calls, {:8} cycles, {:3} user interrupts\n",
+            "{:15} {:5} {:2} in flight: {:3} calls, {:8} cycles, {:3} user interrupts\n",
             point.transport.name(),
+            point.load.name(),
             totals.concurrency,
             totals.calls,
             totals.cycles,
-            totals.user_interrupts
+            totals.client_interrupts + totals.server_interrupts
         )
     };
     let table: String = measured.ipc.iter().map(row).collect();

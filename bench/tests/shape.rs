@@ -77,6 +77,14 @@ fn user_interrupts_per_call_fall_with_more_in_flight() {
     }
 }
 
+/// Executors that wait for user interrupts get them, one a side for each batch of calls.
+#[test]
+fn armed_executors_are_woken_by_user_interrupts_and_less_often_with_more_in_flight() {
+    let counts = [1, 4, 32].map(|concurrency| point(Transport::AsyncSmpArmed, concurrency).user_interrupts());
+    assert!((1.9..2.1).contains(&counts[0]), "{counts:?}");
+    assert!(counts.is_sorted_by(|more, less| more > less) && counts[2] < 0.17, "{counts:?}");
+}
+
 #[test]
 fn asynchronous_sockets_are_faster_once_requests_overlap() {
     for harts in [1, 2] {
@@ -97,7 +105,8 @@ fn asynchronous_sockets_are_faster_once_requests_overlap() {
 
 #[test]
 fn a_point_measured_alone_is_the_same_to_the_byte() {
-    let ipc = ipc::Sweep { transports: vec![Transport::AsyncSmp], concurrencies: vec![4], ..ipc::Sweep::new(true) };
+    let (transports, armed) = (vec![Transport::AsyncSmp], Vec::new());
+    let ipc = ipc::Sweep { transports, armed, concurrencies: vec![4], ..ipc::Sweep::new(true) };
     let alone = tour::measure(&[], Some(&ipc), None, false).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(alone.ipc, [*point(Transport::AsyncSmp, 4)]);
 

@@ -7,3 +7,4 @@ pub mod alarm;
 pub mod kernel;
 pub mod matrix;
 pub mod null_call;
+pub mod patience;

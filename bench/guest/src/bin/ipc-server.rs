@@ -1,6 +1,6 @@
 //! The server of the null-call experiment: it answers at once, or multiplies two matrices first, over an endpoint or over rings.
 //!
-//! Argument: `load`, rows and columns of the matrices; 0 for none.
+//! Arguments: `load`, rows and columns of the matrices, 0 for none; `armed`: over rings, waits for user interrupts instead of looking.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -8,6 +8,7 @@
 mod program {
     use bench_guest::matrix::Matrices;
     use bench_guest::null_call::{INTERRUPTS, NULL, answer};
+    use bench_guest::patience::patience;
     use libipc::port::{GuestPort, Port as _};
     use libipc::{Executor, Message, Server};
     use userlib::MessageInfo;
@@ -51,7 +52,7 @@ mod program {
         if executor.spawn(serve).is_err() {
             unreachable!("the executor has a place for one task");
         }
-        executor.run(&port);
+        executor.run_with(&port, patience(env.arg_or("armed", false), &port));
     }
 
     /// Answers calls over an endpoint for ever.

@@ -5,6 +5,7 @@
 use core::cell::Cell;
 
 use bench_guest::null_call::{INTERRUPTS, NULL, request, share};
+use bench_guest::patience::patience;
 use libipc::port::{GuestPort, Port as _};
 use libipc::{CallError, Client, Executor, Message};
 use userlib::{Env, time};
@@ -21,15 +22,17 @@ pub fn run(env: &Env, plan: Plan, channel: &str) {
         Ok(client) => client,
         Err(error) => panic!("channel \"{channel}\": {error}"),
     };
-    callers(&client, plan, 0, plan.warmup).run(&port);
+    let patience = patience(plan.armed, &port);
+    callers(&client, plan, 0, plan.warmup).run_with(&port, patience);
 
     let timed = callers(&client, plan, plan.warmup, plan.calls);
-    let interrupts_before = port.user_interrupts() + server_interrupts(&client, &port);
+    let server_before = server_interrupts(&client, &port);
+    let client_before = port.user_interrupts();
     let cycles_before = time::cycles();
-    timed.run(&port);
+    timed.run_with(&port, patience);
     let cycles = time::cycles() - cycles_before;
-    let interrupts = port.user_interrupts() + server_interrupts(&client, &port) - interrupts_before;
-    report(plan, cycles, interrupts);
+    let client_interrupts = port.user_interrupts() - client_before;
+    report(plan, cycles, [client_interrupts, server_interrupts(&client, &port) - server_before]);
 }
 
 /// An executor with the coroutines for `calls` calls, with requests numbered from `first`.

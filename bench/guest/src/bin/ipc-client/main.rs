@@ -1,7 +1,8 @@
 //! The caller of the null-call experiment.
 //!
 //! Arguments: `calls` to time, `warmup` calls before them, `concurrency` calls in flight. Over an endpoint a call in flight
-//! is a thread, and the manifest gives as many; over rings it is a coroutine of thread 0. Every reply is checked.
+//! is a thread, and the manifest gives as many; over rings it is a coroutine of thread 0. Every reply is checked. `armed`: over rings,
+//! waits for user interrupts instead of looking.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -26,6 +27,8 @@ mod program {
         pub warmup: u64,
         /// Calls to time.
         pub calls: u64,
+        /// Waits for user interrupts instead of looking.
+        pub armed: bool,
     }
 
     fn main(env: &'static Env, thread: usize) {
@@ -33,6 +36,7 @@ mod program {
             concurrency: env.arg_or("concurrency", 1),
             warmup: env.arg_or("warmup", 256),
             calls: env.arg_or("calls", 2048),
+            armed: env.arg_or("armed", false),
         };
         let Some(channel) = env.channel("ipc") else { panic!("the manifest has no channel \"ipc\"") };
         match channel.transport {
@@ -41,11 +45,12 @@ mod program {
         }
     }
 
-    /// Prints the totals for the host.
-    pub fn report(plan: Plan, cycles: u64, user_interrupts: u64) {
+    /// Prints the totals for the host, with the user interrupts of client and server.
+    pub fn report(plan: Plan, cycles: u64, [client, server]: [u64; 2]) {
+        let Plan { concurrency, calls, .. } = plan;
         println!(
-            "@{{\"concurrency\":{},\"calls\":{},\"cycles\":{cycles},\"user_interrupts\":{user_interrupts}}}",
-            plan.concurrency, plan.calls
+            "@{{\"concurrency\":{concurrency},\"calls\":{calls},\"cycles\":{cycles},\
+             \"client_interrupts\":{client},\"server_interrupts\":{server}}}"
         );
     }
 

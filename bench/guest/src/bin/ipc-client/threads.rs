@@ -43,7 +43,7 @@ pub fn run(env: &Env, plan: Plan, endpoint: Endpoint, thread: usize) {
         while END.load(Ordering::SeqCst) == 0 {
             yield_now();
         }
-        report(plan, END.load(Ordering::SeqCst) - START.load(Ordering::SeqCst), 0);
+        report(plan, END.load(Ordering::SeqCst) - START.load(Ordering::SeqCst), [0, 0]);
     }
 }
 
