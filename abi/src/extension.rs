@@ -21,6 +21,9 @@ pub const SENDER_TABLE_UNREGISTER: u64 = 0x104;
 /// System call: signals a notification, then receives. a0 = endpoint or notification to receive from (as Recv), a6 = notification
 /// to signal.
 pub const SIGNAL_RECV: isize = -0x100;
+/// System call: as Recv on a0, until a time at most. a2 = that time, in ticks of the `time` CSR; a6 = notification to signal first, as
+/// SignalRecv, or 0. When the time has come the badge is 0.
+pub const WAIT_UNTIL: isize = -0x101;
 
 /// `DebugCapIdentify` of a SenderTable.
 pub const CAP_ID_SENDER_TABLE: u64 = 22;

@@ -74,6 +74,7 @@ const ANSWERS: &[&str] = &[
     "asker: endpoint: 100 of 100 answers right over an endpoint",
     "asker: rings: 100 of 100 answers right over rings",
 ];
+const IN_TIME: &[&str] = &["20 calls ended at their deadlines", "20 calls were answered in time"];
 const SYNC: &[(&str, &str)] = &[CALLS, ("channel.ipc.transport", "sync"), ("program.ipc-client.threads", "4")];
 const NULL_CALLS: &[&str] = &["\"calls\":256"];
 
@@ -84,6 +85,7 @@ pub const JOBS: &[Job] = &[
     Job::new("a panic is exit code 1", "hello", PANIC, Expect::Code(1)),
     Job::new("rings and endpoint, 2 harts", "pair", &[], Expect::Lines(ANSWERS)),
     Job::new("emulated user interrupts, 2 harts", "vectors", ROUNDS, Expect::Lines(&["T1: ", "T19: 0x32 0x0  right"])),
+    Job::new("deadlines, 2 harts", "deadline", &[], Expect::Lines(IN_TIME)),
     Job::new("null calls over rings, 1 hart", "ipc", ONE_HART, Expect::Lines(NULL_CALLS)),
     Job::new("null calls over rings, 2 harts", "ipc", TWO_HARTS, Expect::Lines(NULL_CALLS)),
     Job::new("null calls over an endpoint", "ipc", SYNC, Expect::Lines(NULL_CALLS)),

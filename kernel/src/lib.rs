@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), no_std)]
 
+pub mod alarm;
 pub mod api;
 pub mod arch;
 pub mod boot;

@@ -5,6 +5,7 @@
 use abi::config::{MAX_NUM_NODES, MAX_PLIC_IRQ, NUM_PRIORITIES, TIME_SLICE};
 use abi::label::Table;
 
+use crate::alarm::Timer;
 use crate::arch::{Arch, Context, Current};
 use crate::mem::{Kva, Ref};
 use crate::object::cap::Cte;
@@ -149,6 +150,8 @@ pub struct Kernel {
     pub irq_slots: Option<Ref<Cte>>,
     /// First in the list of all threads but the idle ones, newest first.
     pub threads: Option<Ref<Tcb>>,
+    /// The timer of each core.
+    pub timers: [Timer; MAX_NUM_NODES],
     /// Who used each core.
     pub accounts: [Account; MAX_NUM_NODES],
     /// Cancellations of badged sends so far (endpoint.rs).
@@ -187,6 +190,7 @@ impl Kernel {
             irq_slots: None,
             asid_pools: [None; ASID_POOLS],
             threads: None,
+            timers: [Timer::NEW; MAX_NUM_NODES],
             accounts: [Account::NEW; MAX_NUM_NODES],
             cancellations: 0,
             work_units: 0,

@@ -112,6 +112,23 @@ pub fn signal_wait(notification: CPtr, source: CPtr) -> u64 {
     signal_recv(notification, source).badge
 }
 
+/// As [`recv`], until the time base counter ([`crate::time::ticks`]) shows `until` at most: then everything received is 0. Signals
+/// `notification` first, as [`signal_recv`], unless it is [`CPtr::NULL`]. A time that has passed takes what is there.
+///
+/// Wakeline's own (docs/architecture.md, section 5).
+#[inline(always)]
+pub fn recv_until(notification: CPtr, source: CPtr, until: u64) -> Received {
+    let received = ecall_with(extension::WAIT_UNTIL, source, MessageInfo(0), [until, 0, 0, 0], notification.0);
+    // Where no message came, the time is still in its register.
+    Received { words: if received.info == MessageInfo(0) { [0; REGISTERS] } else { received.words }, ..received }
+}
+
+/// As [`recv_until`], waiting for a notification: takes and returns its bits, 0 if the time has come first.
+#[inline(always)]
+pub fn wait_until(notification: CPtr, source: CPtr, until: u64) -> u64 {
+    ecall_with(extension::WAIT_UNTIL, source, MessageInfo(0), [until, 0, 0, 0], notification.0).badge
+}
+
 /// Lets the next thread of the same priority run.
 #[doc(alias = "seL4_Yield")]
 #[inline(always)]
@@ -151,7 +168,7 @@ fn ecall(number: isize, capability: CPtr, info: MessageInfo, words: Registers) -
     ecall_with(number, capability, info, words, 0)
 }
 
-/// With a sixth argument register, which only SignalRecv uses.
+/// With a sixth argument register, which SignalRecv and WaitUntil use.
 #[cfg(all(target_arch = "riscv64", target_os = "none"))]
 #[inline(always)]
 fn ecall_with(number: isize, capability: CPtr, info: MessageInfo, words: Registers, other: u64) -> Received {

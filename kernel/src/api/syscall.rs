@@ -11,7 +11,7 @@ use super::debug;
 use super::error::Stop;
 use super::fault::{self, Fault};
 use super::invocation::{self, Answer, Invocation};
-use crate::arch::register::{A0, A1, A6, A7};
+use crate::arch::register::{A0, A1, A2, A6, A7};
 use crate::arch::{Arch, Interrupt};
 use crate::fastpath::{self, Size};
 use crate::handoff;
@@ -23,7 +23,7 @@ use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::special;
 use crate::state::{Kernel, Next};
-use crate::{cspace, fpu, sched, thread, utilisation};
+use crate::{alarm, cspace, fpu, sched, thread, utilisation};
 
 /// The current thread executed `ecall`; its registers are in its context.
 pub fn handle_syscall(k: &mut Kernel) -> Next {
@@ -53,6 +53,7 @@ pub fn fast_syscall(k: &mut Kernel) -> Option<Ref<Tcb>> {
         syscall::NB_RECV => fast_try_receive,
         syscall::YIELD => fast_yield,
         extension::SIGNAL_RECV => fast_signal_recv,
+        extension::WAIT_UNTIL => fast_wait_until,
         _ => return None,
     };
     path(k, current, cptr, info)
@@ -94,6 +95,19 @@ pub fn fast_signal_recv(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64
     if k.config.fastpath { handoff::signal_recv(k, current, cptr) } else { None }
 }
 
+/// The [`FastPath`] of WaitUntil: that of SignalRecv or Recv, if the alarm is set.
+#[inline(always)]
+pub fn fast_wait_until(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
+    let tcb = k.get(current);
+    if !tcb.alarm.covers(tcb.context.x[A2]) {
+        return None;
+    }
+    match tcb.context.x[A6] {
+        0 => fast_receive(k, current, cptr, info),
+        _ => fast_signal_recv(k, current, cptr, info),
+    }
+}
+
 /// The [`FastPath`] of Yield.
 #[inline(always)]
 pub fn fast_yield(k: &mut Kernel, current: Ref<Tcb>, _cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
@@ -120,6 +134,7 @@ pub fn slow_syscall(k: &mut Kernel) -> Next {
             signal(k);
             receive(k, true);
         }
+        extension::WAIT_UNTIL => wait_until(k),
         _ => match debug::handle(k, number) {
             Some(next) => return next,
             None => {
@@ -170,8 +185,7 @@ fn interrupt(k: &mut Kernel) {
     match k.arch.pending_interrupt() {
         Some(Interrupt::Source(source)) => irq::handle(k, source),
         Some(Interrupt::Timer) => {
-            sched::tick(k);
-            k.arch.arm_timer();
+            alarm::interrupt(k);
         }
         Some(Interrupt::Software) => sched::reschedule_required(k),
         None => {}
@@ -294,6 +308,22 @@ fn signal(k: &mut Kernel) {
     if let Some(object) = notification::signallable(cap) {
         notification::signal(k, object, cap.badge());
     }
+}
+
+/// WaitUntil: SignalRecv, or Recv if there is nothing to signal, that ends at a time.
+#[inline(never)] // the other system calls would save registers for it
+fn wait_until(k: &mut Kernel) {
+    let current = k.current();
+    let (until, other) = {
+        let x = &k.get(current).context.x;
+        (x[A2], x[A6])
+    };
+    let blocking = !alarm::has_come(k, until);
+    if other != 0 {
+        signal(k);
+    }
+    receive(k, blocking);
+    alarm::set(k, current);
 }
 
 /// Recv and NBRecv (seL4 `handleRecv`).

@@ -56,7 +56,7 @@ pub enum Interrupt {
     Source(usize),
     /// Another core wants this one to look at its ready queues.
     Software,
-    /// The tick; armed again by [`Arch::arm_timer`].
+    /// The time of [`Arch::set_timer`] has come.
     Timer,
 }
 
@@ -101,8 +101,12 @@ pub trait Arch {
     fn disable_source(&mut self, source: usize);
     /// Lets a claimed PLIC source interrupt again; harmless if it was not claimed.
     fn complete_source(&mut self, source: usize);
-    /// Arms the next tick of this core.
-    fn arm_timer(&mut self);
+    /// The time, in ticks of the time base; the same on all cores.
+    fn now(&self) -> u64;
+    /// Ticks of the time base from one tick of the scheduler to the next.
+    fn tick_length(&self) -> u64;
+    /// From this time on the timer of this core interrupts; not before.
+    fn set_timer(&mut self, at: u64);
 
     /// The cycle counter of this core.
     fn cycles(&self) -> u64;

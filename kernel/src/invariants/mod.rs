@@ -11,9 +11,11 @@
 //! | `survey.rs` | finding everything, once |
 //! | `tree.rs` | derivation tree: links, order, who is last, free index of untyped memory |
 //! | `threads.rs` | threads, queues, cores, bindings |
+//! | `alarms.rs` | waits until a time |
 //! | `mappings.rs` | page tables against the capabilities of what they map, ASIDs |
 //! | `senders.rs` | user interrupts: receivers, sender tables, their capabilities |
 
+mod alarms;
 mod mappings;
 mod senders;
 mod survey;
@@ -46,6 +48,7 @@ pub fn check(k: &Kernel, survey: &mut Survey, depth: Depth) {
         tree::check(k, survey);
     }
     threads::check(k, survey, depth);
+    alarms::check(k, survey);
     if depth == Depth::Full {
         mappings::check(k, survey);
         senders::check(k, survey);

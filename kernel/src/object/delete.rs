@@ -19,7 +19,7 @@ use crate::api::error::Preempted;
 use crate::arch::Arch;
 use crate::mem::Ref;
 use crate::state::Kernel;
-use crate::{fpu, sched, thread};
+use crate::{alarm, fpu, sched, thread};
 
 /// What is left to do after a slot has been emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,6 +213,7 @@ fn finalise_tcb(k: &mut Kernel, tcb: Ref<Tcb>) -> Result<(), Preempted> {
     user_interrupt::forget_thread(k, tcb)?;
     fpu::release(k, tcb);
     thread::suspend(k, tcb);
+    alarm::forget(k, tcb);
     thread::delist(k, tcb);
     Ok(())
 }

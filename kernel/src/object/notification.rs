@@ -126,7 +126,8 @@ pub fn set_signal(k: &mut Kernel, notification: Ref<Notification>, badge: u64) {
     }
 }
 
-fn wake(k: &mut Kernel, thread: Ref<Tcb>, badge: u64) {
+/// A thread goes on that has waited, with a badge.
+pub fn wake(k: &mut Kernel, thread: Ref<Tcb>, badge: u64) {
     thread::set_state(k, thread, ThreadState::Running);
     thread::set_badge(k, thread, badge);
     sched::possible_switch_to(k, thread);

@@ -17,6 +17,7 @@ use abi::object::bits;
 
 use super::cap::{Cap, Cte};
 use super::notification::Notification;
+use crate::alarm::Alarm;
 use crate::api::fault::Fault;
 use crate::arch::{Context, FpuState, UserInterruptState};
 use crate::mem::{Object, Ref};
@@ -148,6 +149,8 @@ pub struct Tcb {
     pub slots: [Cte; SLOT_COUNT],
     /// Floating-point registers while its core's unit is off.
     pub fpu: FpuState,
+    /// When the kernel looks at it, if it waits until a time (alarm.rs).
+    pub alarm: Alarm,
 }
 
 /// Where the slots start.

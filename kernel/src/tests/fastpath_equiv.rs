@@ -4,7 +4,7 @@
 use core::mem::offset_of;
 
 use abi::bootinfo::slot;
-use abi::extension::{SIGNAL_RECV, TCB_BIND_USER_INTERRUPT};
+use abi::extension::{SIGNAL_RECV, TCB_BIND_USER_INTERRUPT, WAIT_UNTIL};
 use abi::label::Label::*;
 use abi::message::MessageInfo;
 use abi::object as ty;
@@ -35,7 +35,7 @@ struct Character {
 /// What happens next.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The running thread makes a system call on capability `cap` of the world's list; SignalRecv signals `other`.
+    /// The running thread makes a system call on capability `cap` of the world's list; SignalRecv and WaitUntil signal `other`.
     Syscall {
         number: isize,
         cap: usize,
@@ -75,10 +75,10 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let likely = (select(vec![CALL, REPLY_RECV, RECV]), 0usize..3);
     let notification = || select(NOTIFICATIONS.to_vec());
-    let any_call = select(vec![CALL, REPLY_RECV, SEND, NB_SEND, RECV, NB_RECV, REPLY, YIELD, SIGNAL_RECV]);
+    let any_call = select(vec![CALL, REPLY_RECV, SEND, NB_SEND, RECV, NB_RECV, REPLY, YIELD, SIGNAL_RECV, WAIT_UNTIL]);
     prop_oneof![
         10 => (likely, info.clone()).prop_map(|((number, cap), info)| Step::Syscall { number, cap, other: 0, info }),
-        6 => (select(vec![SIGNAL_RECV, SIGNAL_RECV, RECV]), notification(), notification(), info.clone())
+        6 => (select(vec![SIGNAL_RECV, SIGNAL_RECV, RECV, WAIT_UNTIL, WAIT_UNTIL]), notification(), notification(), info.clone())
             .prop_map(|(number, cap, other, info)| Step::Syscall { number, cap, other, info }),
         6 => (any_call, 0usize..CAPS, 0usize..CAPS, info)
             .prop_map(|(number, cap, other, info)| Step::Syscall { number, cap, other, info }),
@@ -160,13 +160,16 @@ impl Pair {
         match *step {
             Step::Syscall { number, cap, other, info } => {
                 let Some(current) = running else { return };
-                let (cptr, other) = (self.caps[cap], self.caps[other]);
+                let (cptr, other, now) = (self.caps[cap], self.caps[other], self.w.k.arch.now);
                 let context = &mut self.w.k.get_mut(current).context;
                 context.x[A0] = cptr;
                 context.x[A1] = info;
                 context.x[A6] = other;
                 (0..4)
                     .for_each(|index| context.x[A2 + index] = context.x[A2 + index].wrapping_mul(3) + 1 + index as u64);
+                if number == WAIT_UNTIL {
+                    context.x[A2] = now + info % 4 * 500;
+                }
                 context.x[A7] = number as u64;
                 context.x[PC] = context.next_pc;
                 if self.w.k.config.fastpath {
@@ -228,7 +231,7 @@ impl Pair {
     fn state(&self) -> String {
         let k = &self.w.k;
         let faults = self.threads.iter().map(|thread| format!("{:?}", k.get(thread.tcb).fault)).collect::<String>();
-        format!("{:?} {:?} {:?} {faults} {:?}", k.this(), k.queues[0], k.arch.space, k.arch.posted)
+        format!("{:?} {:?} {:?} {:?} {faults} {:?}", k.this(), k.queues[0], k.timers[0], k.arch.space, k.arch.posted)
     }
 
     /// All memory that is in use. Faults are blank: the padding of an enumeration is not part of its value.
@@ -361,4 +364,21 @@ fn signals_and_waits_are_plain() {
     run(YIELD, 0, 4);
     assert_eq!(pair.w.running(), Some(worse.tcb));
     assert_eq!(pair.w.state(better), ThreadState::BlockedOnReceive);
+}
+
+/// A wait until a time takes the fast paths of waits without, once its alarm is set.
+#[test]
+fn the_fast_path_of_wait_until_is_taken() {
+    let mut pair = build(&vec![Character { priority: 20, has_buffer: true, has_space: true }; 2], false, true);
+    // `info` chooses the time: 500 ticks from now, then later ones.
+    let mut run = |number, cap, other, info, taken: usize| {
+        pair.step(&Step::Syscall { number, cap, other, info });
+        assert_eq!(pair.taken, taken);
+    };
+    run(RECV, 11, 0, 0, 0);
+    run(WAIT_UNTIL, 6, 11, 1, 0);
+    run(WAIT_UNTIL, 11, 6, 1, 0);
+    run(WAIT_UNTIL, 6, 11, 1, 1);
+    run(WAIT_UNTIL, 11, 6, 2, 2);
+    assert_eq!(pair.w.state(pair.threads[1]), ThreadState::BlockedOnNotification);
 }

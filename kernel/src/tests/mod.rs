@@ -1,6 +1,7 @@
 //! Scenario tests of the portable kernel, each a short script over a [`world::World`]. After every system call the world checks the
 //! kernel's invariants (`src/invariants`).
 
+mod alarms;
 mod authority;
 mod boot;
 mod errors;

@@ -24,7 +24,7 @@ use crate::object::mdb::Mdb;
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::object::vspace::{AsidPool, PageTable, asid};
 use crate::state::{Config, Kernel, Next, OWN_OBJECTS_BITS};
-use crate::{sched, thread};
+use crate::{alarm, sched, thread};
 
 /// Radix of the root CNode, as in the runs that the expected errors come from.
 pub const ROOT_BITS: usize = 13;
@@ -138,6 +138,12 @@ impl World {
         object.context.x[PC] = CODE;
         object.context.next_pc = CODE;
         sched::switch_to(&mut k, tcb);
+        (0..k.arch.cores).for_each(|core| {
+            k.arch.core = core;
+            alarm::start_core(&mut k);
+        });
+        k.arch.core = 0;
+        k.arch.effects.clear();
         let root = Thread { slot: slot::TCB, tcb };
         Self { k, root, next_slot: FIRST_SLOT, check: true, authority: None }
     }

@@ -48,6 +48,13 @@ fn unpack(received: &Received) -> Message {
     Message { op: received.info.label() as u16, len: len as u8, words }
 }
 
+fn receive(until: Option<u64>) -> Received {
+    match until {
+        None => slot::ENDPOINT.recv(),
+        Some(until) => syscall::recv_until(CPtr::NULL, slot::ENDPOINT.cptr(), until),
+    }
+}
+
 #[inline] // hot path
 fn pack_answer(answer: &Option<Message>) -> (MessageInfo, Registers) {
     match answer {
@@ -90,26 +97,33 @@ impl EndpointServer {
         }
     }
 
-    /// Answers, receives, and leaves the message in the mailbox. Returns bits of the doorbell, if it was those that came.
-    pub(crate) fn park(&self) -> u64 {
+    /// Answers, receives until `until` at most, and leaves the message in the mailbox. Returns bits of the doorbell, if it was those that
+    /// came.
+    pub(crate) fn park(&self, until: Option<u64>) -> u64 {
         self.send_outgoing();
-        let received = match self.mailbox.caller() {
-            Caller::Answered(answer) => {
+        let received = match (self.mailbox.caller(), until) {
+            (Caller::Answered(answer), None) => {
                 let (info, words) = pack_answer(&answer);
                 slot::ENDPOINT.reply_recv(info, words)
             }
-            Caller::Waiting(ticket) => {
-                self.save(ticket);
-                slot::ENDPOINT.recv()
+            (Caller::Answered(answer), _) => {
+                let (info, words) = pack_answer(&answer);
+                syscall::reply(info, words);
+                receive(until)
             }
-            Caller::Nobody => slot::ENDPOINT.recv(),
+            (Caller::Waiting(ticket), _) => {
+                self.save(ticket);
+                receive(until)
+            }
+            (Caller::Nobody, _) => receive(until),
         };
         self.mailbox.caller_gone();
         if received.badge >= FIRST_DOORBELL {
             return received.badge;
         }
         if !self.mailbox.arrive(received.badge, unpack(&received)) {
-            // The root task makes no such capability; answer rather than leave its holder waiting for ever.
+            // The time has come, and nobody hears this; or a badge that the root task gives to nobody: answer rather than leave its
+            // holder waiting for ever.
             syscall::reply(MessageInfo::new(DROPPED, 0, 0, 0), [0; REGISTERS]);
         }
         0

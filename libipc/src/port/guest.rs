@@ -22,9 +22,11 @@ use uintr::entry::{self, Inbox};
 use userlib::Env;
 use userlib::cap::{CPtr, Cap, Notification, slot};
 use userlib::env::{Role, Transport};
+use userlib::syscall;
 
 use crate::bell::Ring;
 use crate::mailbox::Mailbox;
+use crate::port::clock::take_alarm;
 use crate::port::endpoint::EndpointServer;
 use crate::port::{Patience, Port};
 
@@ -80,16 +82,20 @@ impl GuestPort {
         self.endpoint.as_ref().map(EndpointServer::mailbox)
     }
 
-    /// Waits where this program waits.
+    /// Waits where this program waits, until the alarm at most.
     #[inline] // as `park`
     fn wait(&self) -> u64 {
         if let Some(endpoint) = &self.endpoint {
             settle();
-            return endpoint.park();
+            return endpoint.park(take_alarm());
         }
-        match take_owed() {
-            Some(peer) => slot::DOORBELL.wait_signalling(peer),
-            None => slot::DOORBELL.wait(),
+        match (take_owed(), take_alarm()) {
+            (Some(peer), None) => slot::DOORBELL.wait_signalling(peer),
+            (None, None) => slot::DOORBELL.wait(),
+            (owed, Some(until)) => {
+                let owed = owed.map_or(CPtr::NULL, Notification::cptr);
+                syscall::wait_until(owed, slot::DOORBELL.cptr(), until)
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! | file | environment |
 //! |---|---|
 //! | `guest.rs` | a guest: its doorbell notification, by user interrupt where the machine has them |
+//! | `clock.rs` | a guest's time, and the alarm that ends its waits |
 //! | `endpoint.rs` | a guest that serves synchronous channels: the endpoint, and the doorbell bound to the same thread |
 //! | `threads.rs` | threads of a host program, for tests |
 //!
@@ -10,12 +11,16 @@
 //! bits mean the same. They are hints: a bit may come late, twice, or made up by the program itself.
 
 #[cfg(target_os = "none")]
+pub mod clock;
+#[cfg(target_os = "none")]
 pub mod endpoint;
 #[cfg(target_os = "none")]
 pub mod guest;
 #[cfg(not(target_os = "none"))]
 pub mod threads;
 
+#[cfg(target_os = "none")]
+pub use clock::GuestClock;
 #[cfg(target_os = "none")]
 pub use guest::{GuestPort, Peer};
 #[cfg(not(target_os = "none"))]

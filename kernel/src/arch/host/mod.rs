@@ -7,12 +7,16 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 
+use abi::config::MAX_NUM_NODES;
+
 use super::sv39::{self, Pte};
 use super::{Arch, FpuState, Interrupt, UserInterruptState};
 use crate::mem::{Kva, Paddr};
 
 /// Physical address of the arena.
 pub const ARENA: Paddr = Paddr(0x8000_0000);
+/// Length of a tick.
+pub const TICK: u64 = 1000;
 /// The most that any object needs.
 const ALIGNMENT: usize = 8192;
 
@@ -29,7 +33,7 @@ pub enum Effect {
     EnableSource(usize),
     DisableSource(usize),
     CompleteSource(usize),
-    ArmTimer,
+    SetTimer(u64),
     ResetReceiver(u16),
     PostReceiver(u16, u64),
     FenceSenders,
@@ -57,6 +61,10 @@ pub struct Host {
     pub posted: Vec<u64>,
     /// Floating-point registers of the core that executes.
     pub fpu: FpuState,
+    /// The time; an interrupt of the timer comes when its time has.
+    pub now: u64,
+    /// What the timer of each core is set to.
+    pub timers: Vec<u64>,
     /// Advances by 10 with every look.
     pub clock: core::cell::Cell<u64>,
     /// What was printed.
@@ -83,6 +91,8 @@ impl Host {
             receivers: 0,
             posted: Vec::new(),
             fpu: FpuState::default(),
+            now: 0,
+            timers: alloc::vec![0; MAX_NUM_NODES],
             clock: core::cell::Cell::new(0),
             console: Vec::new(),
             effects: Vec::new(),
@@ -168,7 +178,11 @@ impl Arch for Host {
     }
 
     fn pending_interrupt(&mut self) -> Option<Interrupt> {
-        self.pending.pop_front()
+        let interrupt = self.pending.pop_front();
+        if interrupt == Some(Interrupt::Timer) {
+            self.now = self.now.max(self.timers[self.core]);
+        }
+        interrupt
     }
     fn preempts(&self) -> bool {
         self.pending.iter().any(|&interrupt| interrupt != Interrupt::Software)
@@ -182,8 +196,15 @@ impl Arch for Host {
     fn complete_source(&mut self, source: usize) {
         self.record(Effect::CompleteSource(source));
     }
-    fn arm_timer(&mut self) {
-        self.record(Effect::ArmTimer);
+    fn now(&self) -> u64 {
+        self.now
+    }
+    fn tick_length(&self) -> u64 {
+        TICK
+    }
+    fn set_timer(&mut self, at: u64) {
+        self.timers[self.core] = at;
+        self.record(Effect::SetTimer(at));
     }
 
     fn cycles(&self) -> u64 {

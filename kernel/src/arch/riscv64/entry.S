@@ -138,7 +138,7 @@ secondary_start:                        # a0 = hart (not used), a1 = kernel stac
     call {boot_other}
 
 # --- Traps -----------------------------------------------------------------------------------------------------------
-.section .text, "ax"
+.section .text.trap, "ax"
 # Saves the registers of the thread and takes this core's stack: a2 = its context. For any other trap than an ecall it jumps to 1:
 # with scause in t1.
 .macro enter_kernel

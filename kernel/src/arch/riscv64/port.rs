@@ -113,8 +113,16 @@ impl Arch for Riscv64 {
         }
     }
 
-    fn arm_timer(&mut self) {
-        timer::arm();
+    fn now(&self) -> u64 {
+        timer::now()
+    }
+
+    fn tick_length(&self) -> u64 {
+        timer::tick_length()
+    }
+
+    fn set_timer(&mut self, at: u64) {
+        sbi::set_timer(at);
     }
 
     fn cycles(&self) -> u64 {

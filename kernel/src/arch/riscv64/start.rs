@@ -14,6 +14,7 @@ use super::port::Riscv64;
 use super::sv39::{ENTRIES, KERNEL_HALF, Pte};
 use super::uintc::Uintc;
 use super::{DEVICES, DIRECT_MAP, core_number, mmu, panic, smp, timer, trap, uintc};
+use crate::alarm;
 use crate::boot::machine::{Machine, MachineError};
 use crate::boot::regions::Range;
 use crate::boot::{self, BootError};
@@ -220,7 +221,7 @@ fn boot_system(hart: usize, tree: usize) -> Result<(), Error> {
         // SAFETY: the device tree names the range as a UINTC and says that all harts have the N extension; the mapping stays.
         uintc::init(unsafe { Uintc::new(base, place.receivers) });
     }
-    timer::set_interval(machine.timebase_frequency, header.timer_tick_ms);
+    timer::set_tick(machine.timebase_frequency, header.timer_tick_ms);
     trap::with_kernel(|kernel| {
         kernel.arch = Riscv64::new(plic, machine.fpu);
         let objects = Paddr(image_paddr(OWN_OBJECTS.0.get() as usize)).kva();
@@ -251,8 +252,10 @@ fn start_core() {
     } else {
         uintc::init_hart();
     }
-    trap::with_kernel(|kernel| kernel.arch.init_core());
-    timer::arm();
+    trap::with_kernel(|kernel| {
+        kernel.arch.init_core();
+        alarm::start_core(kernel);
+    });
 }
 
 fn enter() -> ! {

@@ -6,7 +6,7 @@
 use core::cell::UnsafeCell;
 use core::hint::cold_path;
 
-use abi::extension::SIGNAL_RECV;
+use abi::extension::{SIGNAL_RECV, WAIT_UNTIL};
 use abi::syscall as number;
 
 use super::context::Context;
@@ -163,6 +163,7 @@ pub extern "C" fn system_call(cptr: u64, info: u64, context: *mut Context, numbe
         number::NB_RECV => try_receive(cptr, info, context),
         number::YIELD => yield_now(cptr, info, context),
         SIGNAL_RECV => signal_recv(cptr, info, context),
+        WAIT_UNTIL => wait_until(cptr, info, context),
         _ => other(cptr, info, context),
     }
 }
@@ -190,6 +191,11 @@ fn yield_now(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
 #[inline(never)]
 fn signal_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
     attempt::<false>(context, syscall::fast_signal_recv, cptr, info)
+}
+
+#[inline(never)]
+fn wait_until(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
+    attempt::<true>(context, syscall::fast_wait_until, cptr, info)
 }
 
 #[inline(never)]
