@@ -81,6 +81,9 @@ impl Lines {
     }
 }
 
+/// A cycle that does not come.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// Where these are among the slots.
 const CLINT_SLOT: usize = 1;
 const UART_SLOT: usize = 2;
@@ -276,6 +279,12 @@ impl Bus {
     #[inline]
     pub fn next_event(&self) -> Option<SimTime> {
         self.events.next_time()
+    }
+
+    /// The first cycle at or after the next event; without one, [`NEVER`].
+    #[inline]
+    pub fn next_event_cycle(&self) -> u64 {
+        self.next_event().map_or(NEVER, |time| time.as_ps().div_ceil(CYCLE.as_ps()))
     }
 
     /// Events that have been asked for and have not come.

@@ -27,6 +27,7 @@ mod debug;
 mod event;
 mod hart;
 mod memory;
+mod order;
 mod profile;
 mod trace;
 

@@ -13,9 +13,9 @@
 //! There is one host thread. Order: the hart with the smallest (clock, id) runs until its clock passes that of the next
 //! one plus a slack: 0 in timed mode, so that harts are ordered at every block; some hundred cycles in fast mode.
 
-use crate::board::{self, CYCLE, RAM_BASE};
+use crate::board::{self, RAM_BASE};
 use crate::boot::{Guest, Plan};
-use crate::bus::Bus;
+use crate::bus::{Bus, NEVER};
 use crate::config::{Config, Mode};
 use crate::debug::{Debug, Debugger, Halt, Off, Stop};
 use crate::device::{Device, Exit};
@@ -25,9 +25,10 @@ use crate::devices::{axi_nic::AxiNic, finisher::Finisher, gem::Gem, rtc::Rtc};
 use crate::disk::Disk;
 use crate::elf::{self, Executable, Segment};
 use crate::error::SocError;
-use crate::hart::block::{Block, BlockCache, Found, NONE};
+use crate::hart::block::{Block, BlockCache, Edge, Found, NONE, STRADDLING};
 use crate::hart::exec::{Flow, execute};
 use crate::hart::{Build, Exception, Hart};
+use crate::order::Order;
 use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
@@ -66,13 +67,19 @@ struct Core {
     interrupted: Option<Turn>,
 }
 
+/// Whether a turn has changed more of the order of harts than the clock of its own hart.
+enum Others {
+    Same,
+    Changed,
+}
+
 /// One hart's turn, between two of its blocks.
 #[derive(Clone, Copy)]
 struct Turn {
     hart: usize,
     until: u64,
-    /// Block executed last and how it ended, to find the next one; none at the start of the turn.
-    place: Option<(u32, Flow)>,
+    /// None: at the start of the turn. Else a block has been executed, and ended with a taken branch or jump or not.
+    transferred: Option<bool>,
 }
 
 /// Variation of the interleaving.
@@ -270,10 +277,11 @@ impl Machine {
         if hart.pc != pc {
             hart.pc = pc;
             // The block executed last no longer says what comes next.
+            hart.edge = Edge::UNKNOWN;
             if let Some(turn) = &mut self.core.interrupted
                 && turn.hart == id
             {
-                turn.place = Some((NONE, Flow::Indirect));
+                turn.transferred = Some(true);
             }
         }
     }
@@ -346,92 +354,90 @@ impl Core {
     }
 
     fn run<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D) -> Halt {
-        if let Some(mut turn) = self.interrupted.take() {
-            if self.bus.ram.attention {
-                // The debugger wrote to memory.
-                self.settle(timing);
-                turn.place = turn.place.map(|(_, flow)| (NONE, flow));
-            }
-            // Of a turn that may not go on nothing is left to finish.
-            if debug.only().is_none_or(|only| only == turn.hart)
-                && let Err(stop) = self.turn(timing, debug, turn)
-            {
-                return Halt::Stop(stop);
+        let mut interrupted = self.interrupted.take();
+        if interrupted.is_some() && self.bus.ram.attention {
+            // The debugger wrote to memory.
+            self.settle(timing);
+        }
+        // Of a turn that may not go on nothing is left to finish.
+        interrupted = interrupted.filter(|turn| debug.only().is_none_or(|only| only == turn.hart));
+        let mut order = Order::of(&self.harts);
+        loop {
+            let turn = match interrupted.take() {
+                Some(turn) => turn,
+                None => match self.next_turn(timing, debug, &mut order) {
+                    Ok(turn) => turn,
+                    Err(halt) => return halt,
+                },
+            };
+            match self.turn(timing, debug, turn) {
+                Err(stop) => return Halt::Stop(stop),
+                Ok(Others::Same) if order.first() == Some(turn.hart) => order.advance(self.harts[turn.hart].clock),
+                Ok(_) => order = Order::of(&self.harts),
             }
         }
+    }
+
+    /// Lets events happen until a hart may run. Error: the run ends or stops here.
+    #[inline(always)]
+    fn next_turn<T: Timing, D: Debug>(
+        &mut self,
+        timing: &mut T,
+        debug: &mut D,
+        order: &mut Order,
+    ) -> Result<Turn, Halt> {
         loop {
             if D::ACTIVE
                 && let Some(stop) = debug.between()
             {
-                return Halt::Stop(stop);
+                return Err(Halt::Stop(stop));
             }
             if let Some(exit) = self.bus.stop.take() {
-                return Halt::End(match exit {
+                return Err(Halt::End(match exit {
                     Exit::Code(code) => End::Exit(code),
                     Exit::Reset => End::Reset,
                     Exit::PeerDone => End::PeerDone,
-                });
+                }));
             }
-            let event = self.bus.next_event().map(|time| time.as_ps().div_ceil(CYCLE.as_ps()));
+            let event = self.bus.next_event_cycle();
             // A hart in `wfi` cannot run alone: then the others run too.
             let only = if D::ACTIVE { debug.only().filter(|&id| !self.harts[id].waiting) } else { None };
-            let order = only.map(|id| (id, u64::MAX)).or_else(|| self.order());
-            let Some((first, second)) = order else {
-                let Some(event) = event else { return Halt::End(End::IdleDeadlock) };
-                if event > self.max_cycles {
-                    return Halt::End(End::CycleLimit);
+            match only.or(order.first()) {
+                Some(hart) => {
+                    let clock = self.harts[hart].clock;
+                    if clock >= self.max_cycles {
+                        return Err(Halt::End(End::CycleLimit));
+                    }
+                    if clock < event {
+                        let second = if only.is_some() { NEVER } else { order.second_clock() };
+                        let until = second.saturating_add(self.schedule.slack()).min(event).min(self.max_cycles);
+                        self.bus.order_limit = until;
+                        return Ok(Turn { hart, until, transferred: None });
+                    }
                 }
-                self.events(timing, event);
-                continue;
-            };
-            let clock = self.harts[first].clock;
-            if clock >= self.max_cycles {
-                return Halt::End(End::CycleLimit);
+                None if event == NEVER => return Err(Halt::End(End::IdleDeadlock)),
+                None if event > self.max_cycles => return Err(Halt::End(End::CycleLimit)),
+                None => {}
             }
-            if let Some(event) = event
-                && event <= clock
-            {
-                self.events(timing, event);
-                continue;
-            }
-            let slack = self.schedule.slack();
-            let until = second.saturating_add(slack).min(event.unwrap_or(u64::MAX)).min(self.max_cycles);
-            self.bus.order_limit = until;
-            if let Err(stop) = self.turn(timing, debug, Turn { hart: first, until, place: None }) {
-                return Halt::Stop(stop);
-            }
+            self.events(timing, event);
+            *order = Order::of(&self.harts);
         }
     }
 
     /// A hart's turn, and what it did to others. An interrupted turn is kept.
-    fn turn<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D, turn: Turn) -> Result<(), Stop> {
-        if let Err((place, stop)) = self.slice(timing, debug, turn) {
-            self.interrupted = Some(Turn { place: Some(place), ..turn });
+    #[inline(always)]
+    fn turn<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D, turn: Turn) -> Result<Others, Stop> {
+        if let Err((transferred, stop)) = self.slice(timing, debug, turn) {
+            self.interrupted = Some(Turn { transferred: Some(transferred), ..turn });
             return Err(stop);
         }
         // What this hart did to others happened at its own time.
-        let now = self.harts[turn.hart].clock;
+        let Hart { clock, waiting, .. } = self.harts[turn.hart];
         if self.bus.lines.changed() {
-            self.wake_at(timing, now);
+            self.wake_at(timing, clock);
+            return Ok(Others::Changed);
         }
-        Ok(())
-    }
-
-    /// The running hart furthest behind, and the clock of the next one.
-    fn order(&self) -> Option<(usize, u64)> {
-        let mut best: Option<usize> = None;
-        let mut second = u64::MAX;
-        for (id, hart) in self.harts.iter().enumerate().filter(|(_, hart)| !hart.waiting) {
-            match best {
-                Some(first) if self.harts[first].clock <= hart.clock => second = second.min(hart.clock),
-                Some(first) => {
-                    second = second.min(self.harts[first].clock);
-                    best = Some(id);
-                }
-                None => best = Some(id),
-            }
-        }
-        best.map(|first| (first, second))
+        Ok(if waiting { Others::Changed } else { Others::Same })
     }
 
     fn events<T: Timing>(&mut self, timing: &mut T, cycle: u64) {
@@ -445,6 +451,9 @@ impl Core {
         self.bus.ram.attention = false;
         while let Some(page) = self.bus.ram.stale_code.pop() {
             self.blocks.drop_page(page);
+            for hart in &mut self.harts {
+                hart.edge = Edge::UNKNOWN;
+            }
         }
         if T::TIMED {
             for (offset, len) in self.bus.ram.dma_log.drain(..) {
@@ -469,62 +478,56 @@ impl Core {
     }
 
     /// Runs a hart block by block until its clock reaches `until`, or until something needs the run loop. Error: the debugger
-    /// interrupts, and where the turn goes on.
-    fn slice<T: Timing, D: Debug>(
-        &mut self,
-        timing: &mut T,
-        debug: &mut D,
-        turn: Turn,
-    ) -> Result<(), ((u32, Flow), Stop)> {
-        let Turn { hart: id, until, place } = turn;
+    /// interrupts, and whether the block before ended with a transfer.
+    #[inline(always)]
+    fn slice<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D, turn: Turn) -> Result<(), (bool, Stop)> {
+        let Turn { hart: id, until, transferred } = turn;
         let Self { harts, bus, blocks, .. } = self;
         let hart = &mut harts[id];
         hart.sync_translations(&bus.ram);
         let woken = core::mem::take(&mut hart.woken);
-        if place.is_none() && hart.take_interrupt(&mut bus.ram, bus.lines.of(id)) {
+        if transferred.is_none() && hart.take_interrupt(&mut bus.ram, bus.lines.of(id)) {
             hart.clock += if T::TIMED { timing.interrupt(id, woken) } else { 1 };
         }
-        let (mut current, mut flow) = place.unwrap_or((NONE, Flow::System));
+        let mut transferred = transferred.unwrap_or(false);
         loop {
-            let bytes = if D::ACTIVE {
-                debug.before(hart, &bus.ram).map_err(|stop| ((current, flow), stop))?
-            } else {
-                u64::MAX
-            };
-            let chained = match (flow, current) {
-                (_, NONE) => NONE,
-                (Flow::Next, index) => blocks.block(index).next,
-                (Flow::Taken, index) => blocks.block(index).taken,
-                _ => NONE,
-            };
-            let found = if chained != NONE { Ok(chained) } else { lookup(hart, bus, blocks, flow, current) };
-            match found {
-                Ok(NONE) => {
-                    current = NONE;
-                    flow = straddle(hart, bus, blocks, timing);
-                }
+            let bytes =
+                if D::ACTIVE { debug.before(hart, &bus.ram).map_err(|stop| (transferred, stop))? } else { u64::MAX };
+            let chained = blocks.successor(hart.edge);
+            let found = if chained != NONE { Ok(chained) } else { lookup(hart, bus, blocks) };
+            let flow = match found {
                 Ok(index) => {
-                    current = index;
                     let block = blocks.block(index);
                     if T::TIMED {
-                        hart.clock += enter_block(hart, bus, timing, block, flow);
+                        // An instruction across two pages counts as transferred to.
+                        hart.clock += enter_block(hart, bus, timing, block, transferred || index == STRADDLING);
                     }
-                    if D::ACTIVE && bytes < block.bytes {
-                        current = NONE;
-                        flow = execute(hart, bus, timing, &block.piece(bytes));
+                    let piece;
+                    let insns = if D::ACTIVE && bytes < block.bytes {
+                        piece = block.piece(bytes);
+                        &piece
                     } else {
-                        flow = execute(hart, bus, timing, &block.insns);
-                    }
+                        &*block.insns
+                    };
+                    let flow = execute(hart, bus, timing, insns);
+                    hart.edge = match flow {
+                        Flow::Next | Flow::Taken if index != STRADDLING && (!D::ACTIVE || bytes >= block.bytes) => {
+                            Edge { block: index, taken: flow == Flow::Taken }
+                        }
+                        _ => Edge::UNKNOWN,
+                    };
+                    flow
                 }
                 Err(exception) => {
-                    current = NONE;
+                    hart.edge = Edge::UNKNOWN;
                     hart.fetch_fault(exception);
-                    flow = Flow::Exception;
+                    Flow::Exception
                 }
-            }
+            };
             if D::ACTIVE {
                 debug.after(hart, flow);
             }
+            transferred = matches!(flow, Flow::Taken | Flow::Indirect);
             match flow {
                 Flow::Next | Flow::Taken | Flow::Indirect => {}
                 Flow::System => {
@@ -562,53 +565,35 @@ impl Core {
     }
 }
 
-/// Finds the block at `hart.pc` and links it to `from` if both lie in one page; [`NONE`]: the instruction crosses into the next page.
-fn lookup(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, flow: Flow, from: u32) -> Result<u32, Exception> {
+/// Finds the block at `hart.pc`, and links it to the block executed before if both lie in one page.
+fn lookup(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache) -> Result<u32, Exception> {
     let offset = hart.translate_fetch(&mut bus.ram, hart.pc)?;
-    let Found::Block(index) = blocks.lookup(&mut bus.ram, offset) else { return Ok(NONE) };
+    let Found::Block(index) = blocks.lookup(&mut bus.ram, offset) else { return straddle(hart, bus, blocks, offset) };
     hart.sync_translations(&bus.ram);
-    if from != NONE && matches!(flow, Flow::Next | Flow::Taken) {
-        let taken = flow == Flow::Taken;
-        // The successor lies in this page for every mapping of it, or for none.
-        if blocks.block(from).stays_in_page(taken) {
-            blocks.link(from, index, taken);
-        }
+    // The successor lies in this page for every mapping of it, or for none.
+    if blocks.stays_in_page(hart.edge) {
+        blocks.link(hart.edge, index);
     }
     Ok(index)
 }
 
-/// Runs the one instruction at `hart.pc`, whose second half lies in the next page.
-fn straddle<T: Timing>(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, timing: &mut T) -> Flow {
-    let pc = hart.pc;
-    let halves = hart.translate_fetch(&mut bus.ram, pc).and_then(|low| {
-        let high = hart.translate_fetch(&mut bus.ram, pc.wrapping_add(2))?;
-        Ok((low, high))
-    });
-    match halves {
-        Ok((low, high)) => {
-            let half = |offset| u32::from(u16::from_le_bytes(bus.ram.read(offset)));
-            let block = blocks.straddling(half(low) | half(high) << 16, low);
-            if T::TIMED {
-                hart.clock += enter_block(hart, bus, timing, &block, Flow::Indirect);
-            }
-            execute(hart, bus, timing, &block.insns)
-        }
-        Err(exception) => {
-            hart.fetch_fault(exception);
-            Flow::Exception
-        }
-    }
+/// The block of the one instruction at `hart.pc`, RAM offset `low`, whose second half lies in the next page.
+fn straddle(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, low: u64) -> Result<u32, Exception> {
+    let high = hart.translate_fetch(&mut bus.ram, hart.pc.wrapping_add(2))?;
+    let half = |offset| u32::from(u16::from_le_bytes(bus.ram.read(offset)));
+    blocks.straddle(half(low) | half(high) << 16, low);
+    Ok(STRADDLING)
 }
 
 /// Fetch cost of a block in timed mode.
 #[inline(always)]
-fn enter_block<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, block: &Block, flow: Flow) -> u64 {
+fn enter_block<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, block: &Block, transferred: bool) -> u64 {
     let mut cycles = 0;
     if hart.fetch_space.root.is_some() && timing.fetch_misses(hart.id, hart.pc) {
         let walk = hart.walk_for_timing(&mut bus.ram, hart.pc, crate::hart::pmp::Access::Fetch);
         cycles += walk.map_or(0, |walk| timing.refill(hart.id, hart.clock, hart.pc, &walk, true));
     }
-    cycles + timing.block(hart.id, hart.clock + cycles, block, matches!(flow, Flow::Taken | Flow::Indirect))
+    cycles + timing.block(hart.id, hart.clock + cycles, block, transferred)
 }
 
 impl Schedule {

@@ -17,6 +17,21 @@ const SLOTS: usize = PAGE_BYTES as usize / 2;
 /// Slot and successor value for "not known".
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Number of the block that holds the instruction across two pages executed last; lookups do not find it.
+pub(crate) const STRADDLING: u32 = 0;
+
+/// A way out of a block: falling through, or by its taken direct branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    /// [`NONE`]: another way, or none at all.
+    pub block: u32,
+    pub taken: bool,
+}
+
+impl Edge {
+    pub const UNKNOWN: Self = Self { block: NONE, taken: false };
+}
+
 /// A decoded block.
 pub(crate) struct Block {
     pub insns: Box<[Insn]>,
@@ -25,8 +40,7 @@ pub(crate) struct Block {
     /// RAM offset one past the last.
     pub end: u64,
     /// Successors in the same page: after a fall-through, after a taken direct branch.
-    pub next: u32,
-    pub taken: u32,
+    successors: [u32; 2],
     /// First instruction is 4 bytes long and not on a 4-byte boundary.
     pub split_head: bool,
     /// Registers that the first instruction reads, as [`sources`] gives them, for a late result of the block before.
@@ -52,7 +66,7 @@ impl Block {
     }
 
     /// True if the successor by fall-through or taken direct branch lies in the same page.
-    pub fn stays_in_page(&self, taken: bool) -> bool {
+    fn stays_in_page(&self, taken: bool) -> bool {
         let in_page = self.start % PAGE_BYTES;
         let target = if taken {
             let Some(last) = self.insns.last() else { return false };
@@ -83,7 +97,10 @@ impl BlockCache {
     /// An empty cache for RAM of `size` bytes; `timed` adds static cycle costs.
     pub fn new(size: u64, timed: bool) -> Self {
         let pages = (0..size / PAGE_BYTES).map(|_| None).collect();
-        Self { pages, blocks: Vec::new(), free: Vec::new(), timed }
+        let mut cache = Self { pages, blocks: Vec::new(), free: Vec::new(), timed };
+        let nothing = cache.finish(Vec::new(), 0, 0);
+        cache.blocks.push(nothing);
+        cache
     }
 
     #[inline(always)]
@@ -91,14 +108,20 @@ impl BlockCache {
         &self.blocks[index as usize]
     }
 
-    /// Remembers `to` as a successor of `from`; both lie in one page.
-    pub fn link(&mut self, from: u32, to: u32, taken: bool) {
-        let block = &mut self.blocks[from as usize];
-        if taken {
-            block.taken = to;
-        } else {
-            block.next = to;
-        }
+    /// The block that `edge` leads to, or [`NONE`].
+    #[inline(always)]
+    pub fn successor(&self, edge: Edge) -> u32 {
+        self.blocks.get(edge.block as usize).map_or(NONE, |block| block.successors[usize::from(edge.taken)])
+    }
+
+    /// True if `edge` is known and leads into the page of its block.
+    pub fn stays_in_page(&self, edge: Edge) -> bool {
+        self.blocks.get(edge.block as usize).is_some_and(|block| block.stays_in_page(edge.taken))
+    }
+
+    /// Remembers that `edge` leads to `to`; both blocks lie in one page.
+    pub fn link(&mut self, edge: Edge, to: u32) {
+        self.blocks[edge.block as usize].successors[usize::from(edge.taken)] = to;
     }
 
     /// The block at RAM offset `start`, decoded now if need be.
@@ -148,10 +171,10 @@ impl BlockCache {
         Found::Block(index)
     }
 
-    /// A block of the single 4-byte instruction `raw` that crosses a page end at `start`; it is not found by lookups.
-    pub fn straddling(&self, raw: u32, start: u64) -> Block {
+    /// Makes the single 4-byte instruction `raw` that crosses a page end at `start` block [`STRADDLING`].
+    pub fn straddle(&mut self, raw: u32, start: u64) {
         let insn = Insn { index: 1, ..decode_one(raw) };
-        self.finish(vec![insn], start, start + 4)
+        self.blocks[STRADDLING as usize] = self.finish(vec![insn], start, start + 4);
     }
 
     fn finish(&self, mut insns: Vec<Insn>, start: u64, end: u64) -> Block {
@@ -178,8 +201,7 @@ impl BlockCache {
             insns: insns.into_boxed_slice(),
             start,
             end,
-            next: NONE,
-            taken: NONE,
+            successors: [NONE; 2],
             tail,
             reach,
         }

@@ -44,6 +44,7 @@ pub(crate) enum Stop {
 const SIGN_W: fn(u64) -> u64 = |value| value as i32 as u64;
 
 /// Runs `insns`, which start at `hart.pc`.
+#[inline(always)]
 pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insns: &[Insn]) -> Flow {
     let pc = hart.pc;
     for insn in insns {

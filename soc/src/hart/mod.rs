@@ -20,6 +20,7 @@ use crate::board::{CYCLES_PER_TICK, RAM_BASE};
 use crate::config::{AccessedDirty, Config, Misaligned};
 use crate::memory::Memory;
 use crate::outcome::{HartStatistics, Privilege};
+use block::Edge;
 use csr::{Csrs, Surroundings, status};
 use mmu::{Fault, Space, Walk};
 use pmp::Access;
@@ -68,6 +69,8 @@ pub(crate) struct Hart {
     pub clock: u64,
     /// Instructions retired, without those of the block that is being executed.
     pub instructions: u64,
+    /// How the block executed last was left, as long as that says what comes next.
+    pub edge: Edge,
     /// In `wfi`.
     pub waiting: bool,
     /// `wfi` has just ended.
@@ -105,6 +108,7 @@ impl Hart {
             privilege: Privilege::M,
             clock: 0,
             instructions: 0,
+            edge: Edge::UNKNOWN,
             waiting: false,
             woken: false,
             stuck: false,
@@ -161,6 +165,7 @@ impl Hart {
         if self.translation_generation != ram.translation_generation {
             self.translation_generation = ram.translation_generation;
             self.tlb.clear();
+            self.edge = Edge::UNKNOWN;
         }
         if self.write_generation != ram.write_generation {
             self.write_generation = ram.write_generation;

@@ -1,5 +1,6 @@
 //! Entering and leaving traps: destination, order and state of exceptions and interrupts, and the three returns.
 
+use super::block::Edge;
 use super::csr::{irq, status};
 use super::{Exception, Hart};
 use crate::memory::Memory;
@@ -19,11 +20,13 @@ impl Hart {
     }
 
     /// Takes the most urgent interrupt that is pending, enabled and not masked. True if there was one.
+    #[inline(always)]
     pub fn take_interrupt(&mut self, ram: &mut Memory, lines: u64) -> bool {
         let ready = (self.csrs.latches | lines) & self.csrs.mie;
-        if ready == 0 {
-            return false;
-        }
+        ready != 0 && self.take_one_of(ram, ready)
+    }
+
+    fn take_one_of(&mut self, ram: &mut Memory, ready: u64) -> bool {
         let (mideleg, sideleg) = (self.csrs.mideleg, self.csrs.sideleg() & irq::USER);
         let on = |bit| self.csrs.mstatus & bit != 0;
         let to_m = ready & !mideleg;
@@ -83,6 +86,7 @@ impl Hart {
             }
         };
         let vectored = vector & 1 != 0 && cause & INTERRUPT != 0;
+        self.edge = Edge::UNKNOWN;
         self.pc = (vector & !3).wrapping_add(if vectored { 4 * (cause & 0x3F) } else { 0 });
         self.privilege = to;
         self.update_contexts();
