@@ -17,6 +17,8 @@ pub const TCB_SET_SENDER_TABLE: u64 = 0x102;
 pub const SENDER_TABLE_REGISTER: u64 = 0x103;
 /// Label: SenderTable, MR0 = index.
 pub const SENDER_TABLE_UNREGISTER: u64 = 0x104;
+/// Label: TCB, x0 = Frame or null, x1 = Notification or null: the ring of the thread ([`crate::syscall_ring`]).
+pub const TCB_SET_SYSCALL_RING: u64 = 0x106;
 
 /// System call: signals a notification, then receives. a0 = endpoint or notification to receive from (as Recv), a6 = notification
 /// to signal.
@@ -24,6 +26,8 @@ pub const SIGNAL_RECV: isize = -0x100;
 /// System call: as Recv on a0, until a time at most. a2 = that time, in ticks of the `time` CSR; a6 = notification to signal first, as
 /// SignalRecv, or 0. When the time has come the badge is 0.
 pub const WAIT_UNTIL: isize = -0x101;
+/// System call RingEnter: carries out what the ring of the caller holds. a0 = 0 or [`crate::syscall_ring::HAND_OVER`]; result in a0.
+pub const RING_ENTER: isize = -0x102;
 
 /// `DebugCapIdentify` of a SenderTable.
 pub const CAP_ID_SENDER_TABLE: u64 = 22;

@@ -15,3 +15,4 @@ pub mod object;
 pub mod register;
 pub mod rights;
 pub mod syscall;
+pub mod syscall_ring;

@@ -16,6 +16,7 @@ pub mod object;
 pub mod sched;
 pub mod special;
 pub mod state;
+pub mod syscall_ring;
 pub mod thread;
 pub mod utilisation;
 

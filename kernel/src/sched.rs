@@ -82,6 +82,11 @@ fn notice_remote(k: &mut Kernel, thread: Ref<Tcb>) {
     }
 }
 
+/// Whether a thread of `priority` would run before every ready thread of this core.
+pub fn nobody_better(k: &Kernel, priority: u8) -> bool {
+    k.is_best(priority) && !k.is_ready(priority)
+}
+
 /// Puts a thread at the head of its ready queue, unless it is in it.
 pub fn enqueue(k: &mut Kernel, thread: Ref<Tcb>) {
     let tcb = k.get_mut(thread);

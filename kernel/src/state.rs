@@ -89,7 +89,9 @@ pub struct Core {
     pub fpu_on: bool,
     /// The core holds special registers of the current thread (special.rs).
     pub special: bool,
-    /// Other cores to interrupt on the way out (bit = core).
+    /// Whose system-call ring it works off, when it has nothing more urgent to do (syscall_ring/handover.rs).
+    pub ring: Option<Ref<Tcb>>,
+    /// Cores to interrupt on the way out (bit = core).
     pub reschedule: usize,
     /// Bit *w* is set when `ready_words[w]` is not 0.
     pub ready_summary: u64,
@@ -118,6 +120,7 @@ impl Core {
             fpu: None,
             fpu_on: false,
             special: false,
+            ring: None,
             reschedule: 0,
             ready_summary: 0,
             ready_words: [0; NUM_PRIORITIES / 64],

@@ -9,13 +9,22 @@ use super::message;
 use crate::mem::{Buffer, Ref};
 use crate::object::cap::{Cap, Cte, Kind};
 use crate::object::tcb::{Tcb, ThreadState};
-use crate::object::{cnode, domain, irq, sender_table, tcb, untyped, vspace};
+use crate::object::{cnode, domain, irq, notification, sender_table, tcb, untyped, vspace};
 use crate::state::Kernel;
 use crate::thread::{self, ExtraCaps};
 
+/// Where a request comes from, and so where its message words are.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// A system call of the caller: its registers, then this IPC buffer.
+    Trap(Option<Buffer>),
+    /// An entry of the caller's ring, copied out of it (syscall_ring.rs). It has no IPC buffer for an answer.
+    Ring(&'a [u64]),
+}
+
 /// A request.
 #[derive(Clone, Copy, Debug)]
-pub struct Invocation {
+pub struct Invocation<'a> {
     /// Who calls.
     pub caller: Ref<Tcb>,
     /// Slot of the invoked capability.
@@ -26,8 +35,8 @@ pub struct Invocation {
     pub label: u64,
     /// Message words.
     pub length: usize,
-    /// The caller's IPC buffer.
-    pub buffer: Option<Buffer>,
+    /// Where the words are.
+    pub origin: Origin<'a>,
     /// Slots of the extra capabilities.
     pub extra: ExtraCaps,
     /// Whether an answer is wanted.
@@ -50,7 +59,7 @@ impl Answer {
     }
 }
 
-impl Invocation {
+impl Invocation<'_> {
     /// Truncated, unless there are `words` message words.
     pub fn need(&self, words: usize) -> Result<(), Refusal> {
         if self.length >= words { Ok(()) } else { Err(Refusal::Truncated) }
@@ -63,7 +72,27 @@ impl Invocation {
 
     /// Message word `index`.
     pub fn word(&self, k: &Kernel, index: usize) -> u64 {
-        message::word(k, self.caller, self.buffer, index)
+        match self.origin {
+            Origin::Trap(buffer) => message::word(k, self.caller, buffer, index),
+            Origin::Ring(words) => words.get(index).copied().unwrap_or(0),
+        }
+    }
+
+    /// Where words of an answer go that are more than registers hold.
+    pub fn answer_buffer(&self, k: &Kernel) -> Option<Buffer> {
+        match self.origin {
+            Origin::Trap(_) => thread::buffer(k, self.caller, true),
+            Origin::Ring(_) => None,
+        }
+    }
+
+    /// The cancellation of badged sends that the request has begun, if it was preempted (endpoint.rs).
+    pub fn cancellation<'k>(&self, k: &'k mut Kernel) -> &'k mut u64 {
+        let caller = k.get_mut(self.caller);
+        match self.origin {
+            Origin::Trap(_) => &mut caller.cancellation,
+            Origin::Ring(_) => &mut caller.ring.cancellation,
+        }
     }
 
     /// What the label means on this kernel.
@@ -72,9 +101,11 @@ impl Invocation {
     }
 
     /// The line between checks and effects: what follows is not refused any more. Until it ends, the caller would execute its system
-    /// call again.
+    /// call again; an entry of a ring stays where it is, whatever its thread does.
     pub fn commit(&self, k: &mut Kernel) {
-        thread::set_state(k, self.caller, ThreadState::Restart);
+        if matches!(self.origin, Origin::Trap(_)) {
+            thread::set_state(k, self.caller, ThreadState::Restart);
+        }
     }
 
     /// A slot argument: `depth` bits of `index` in `root`.
@@ -113,18 +144,20 @@ pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
         Kind::AsidControl => vspace::asid::decode_control(k, call),
         Kind::AsidPool => vspace::asid::decode_pool(k, call),
         Kind::SenderTable => sender_table::decode(k, call),
-        // Endpoint, notification and reply are dispatched before.
-        Kind::Null | Kind::Zombie | Kind::SenderEntry | Kind::Endpoint | Kind::Notification | Kind::Reply => {
+        Kind::Notification => notification::decode(k, call),
+        // Endpoint and reply are dispatched before.
+        Kind::Null | Kind::Zombie | Kind::SenderEntry | Kind::Endpoint | Kind::Reply => {
             Err(Refusal::InvalidCapability(0).into())
         }
     }
 }
 
-/// Writes the answer of a request into the caller's registers.
-pub fn answer(k: &mut Kernel, call: &Invocation, label: u64, words: &[u64], length: usize) {
-    message::set_message(k, call.caller, call.buffer, 0, label, words);
+/// Writes the answer of a system call into the caller's registers.
+pub fn answer(k: &mut Kernel, caller: Ref<Tcb>, label: u64, words: &[u64], length: usize) {
+    let buffer = thread::buffer(k, caller, true);
+    message::set_message(k, caller, buffer, 0, label, words);
     if length > words.len() {
         use crate::arch::register::A1;
-        k.get_mut(call.caller).context.x[A1] = MessageInfo::new(label, 0, 0, length).0;
+        k.get_mut(caller).context.x[A1] = MessageInfo::new(label, 0, 0, length).0;
     }
 }

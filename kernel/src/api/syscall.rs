@@ -10,7 +10,7 @@ use abi::syscall;
 use super::debug;
 use super::error::Stop;
 use super::fault::{self, Fault};
-use super::invocation::{self, Answer, Invocation};
+use super::invocation::{self, Answer, Invocation, Origin};
 use crate::arch::register::{A0, A1, A2, A6, A7};
 use crate::arch::{Arch, Interrupt};
 use crate::fastpath::{self, Size};
@@ -23,6 +23,7 @@ use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::special;
 use crate::state::{Kernel, Next};
+use crate::syscall_ring::{self, handover};
 use crate::{alarm, cspace, fpu, sched, thread, utilisation};
 
 /// The current thread executed `ecall`; its registers are in its context.
@@ -135,6 +136,7 @@ pub fn slow_syscall(k: &mut Kernel) -> Next {
             receive(k, true);
         }
         extension::WAIT_UNTIL => wait_until(k),
+        extension::RING_ENTER => syscall_ring::enter(k),
         _ => match debug::handle(k, number) {
             Some(next) => return next,
             None => {
@@ -181,13 +183,17 @@ pub fn handle_fault(k: &mut Kernel, cause: u64, address: u64) -> Next {
     finish_entry(k)
 }
 
-fn interrupt(k: &mut Kernel) {
+/// Deals with the most urgent pending interrupt of this core, if there is one.
+pub fn interrupt(k: &mut Kernel) {
     match k.arch.pending_interrupt() {
         Some(Interrupt::Source(source)) => irq::handle(k, source),
         Some(Interrupt::Timer) => {
             alarm::interrupt(k);
         }
-        Some(Interrupt::Software) => sched::reschedule_required(k),
+        Some(Interrupt::Software) => {
+            handover::help(k);
+            sched::reschedule_required(k);
+        }
         None => {}
     }
 }
@@ -226,15 +232,15 @@ fn send(k: &mut Kernel, call: bool, blocking: bool) {
         None => info.length().min(abi::message::REGISTERS),
     };
     let cap = k.cap(slot);
-    let request = Invocation { caller, slot, cap, label: info.label(), length, buffer, extra, call };
+    let request =
+        Invocation { caller, slot, cap, label: info.label(), length, origin: Origin::Trap(buffer), extra, call };
     match dispatch(k, &request, blocking) {
         Ok(()) => {}
         Err(Stop::Preempted) => interrupt(k),
         Err(Stop::Refused(refusal)) => {
             if call {
                 let (label, words, length) = refusal.reply();
-                let buffer = thread::buffer(k, caller, true);
-                invocation::answer(k, &Invocation { buffer, ..request }, label, &words[..length], length);
+                invocation::answer(k, caller, label, &words[..length], length);
             }
         }
     }
@@ -249,13 +255,6 @@ fn dispatch(k: &mut Kernel, request: &Invocation, blocking: bool) -> Result<(), 
             endpoint::send(k, caller, endpoint, SendRights::of(cap), call, blocking);
             // A send that did not block, and whose sender is not waiting for a reply, is over.
             finish(k, request, None);
-            Ok(())
-        }
-        Kind::Notification => {
-            let object = notification::signallable(cap).ok_or(super::error::Refusal::InvalidCapability(0))?;
-            request.commit(k);
-            notification::signal(k, object, cap.badge());
-            finish(k, request, Some(Answer::Empty));
             Ok(())
         }
         Kind::Reply => {
@@ -282,11 +281,9 @@ fn finish(k: &mut Kernel, request: &Invocation, answer: Option<Answer>) {
         return;
     }
     if let Some(answer) = answer.filter(|_| request.call) {
-        let buffer = thread::buffer(k, caller, true);
-        let request = Invocation { buffer, ..*request };
         match answer {
-            Answer::Empty => invocation::answer(k, &request, 0, &[], 0),
-            Answer::Words(words, length) => invocation::answer(k, &request, 0, &words[..length.min(4)], length),
+            Answer::Empty => invocation::answer(k, caller, 0, &[], 0),
+            Answer::Words(words, length) => invocation::answer(k, caller, 0, &words[..length.min(4)], length),
         }
     }
     thread::set_state(k, caller, ThreadState::Running);

@@ -95,6 +95,8 @@ pub trait Arch {
     fn pending_interrupt(&mut self) -> Option<Interrupt>;
     /// Whether an external or timer interrupt is pending: a long operation stops and lets it in.
     fn preempts(&self) -> bool;
+    /// Whether another core waits for the big lock.
+    fn lock_is_wanted(&self) -> bool;
     /// Lets a PLIC source interrupt this core.
     fn enable_source(&mut self, source: usize);
     /// Keeps a PLIC source from interrupting any core.

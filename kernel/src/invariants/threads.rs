@@ -72,6 +72,10 @@ fn check_core(k: &Kernel, survey: &mut Survey, core: usize, depth: Depth) {
         assert!(survey.has(owner.word(), Mark::Thread), "a core holds registers of no thread");
         assert_eq!(usize::from(k.get(owner).core), core, "a core holds registers of a thread that has moved");
     }
+    if let Some(owner) = state.ring {
+        assert!(survey.has(owner.word(), Mark::Thread), "a core works on the ring of no thread");
+        assert_eq!(k.get(owner).ring.helper(), Some(core), "a core works on a ring that is not its own");
+    }
     for word in 0..NUM_PRIORITIES / 64 {
         assert_eq!(state.ready_summary >> word & 1 != 0, state.ready_words[word] != 0, "ready summary");
     }
@@ -166,6 +170,14 @@ fn check_thread(k: &Kernel, survey: &Survey, thread: Ref<Tcb>) {
         assert_eq!(k.get(bound).bound_thread(), Some(thread), "bound on one side");
     }
     assert_eq!(tcb.special, tcb.user_interrupt.in_use() || tcb.uses_fpu(), "special flag");
+    if let Some(core) = tcb.ring.helper() {
+        assert_eq!(k.cores[core].ring, Some(thread), "a core that does not know whose ring it works on");
+    }
+    assert!(matches!(tcb.cap(Slot::SyscallRing).kind(), Kind::Null | Kind::Frame), "ring slot");
+    assert!(
+        matches!(tcb.cap(Slot::RingNotification).kind(), Kind::Null | Kind::Notification | Kind::Zombie),
+        "slot of a ring's notification"
+    );
     let caller = tcb.cap(Slot::Caller);
     assert!(caller.is_null() || caller.is(Kind::Reply) && !caller.reply_master(), "caller slot");
 }

@@ -36,7 +36,7 @@ pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
                 .ok_or(Refusal::IllegalOperation)?;
             call.commit(k);
             if cap.badge() != 0 {
-                endpoint::cancel_badged_sends(k, call.caller, endpoint, cap.badge())?;
+                endpoint::cancel_badged_sends(k, call, endpoint, cap.badge())?;
             }
         }
         Label::CNodeSaveCaller => {

@@ -19,6 +19,7 @@ use crate::api::error::Preempted;
 use crate::arch::Arch;
 use crate::mem::Ref;
 use crate::state::Kernel;
+use crate::syscall_ring::handover;
 use crate::{alarm, fpu, sched, thread};
 
 /// What is left to do after a slot has been emptied.
@@ -209,6 +210,7 @@ fn finalise_cap(k: &mut Kernel, slot: Ref<Cte>, cap: Cap, last: bool) -> Result<
 
 fn finalise_tcb(k: &mut Kernel, tcb: Ref<Tcb>) -> Result<(), Preempted> {
     sched::stall(k, tcb);
+    handover::forget(k, tcb);
     notification::unbind_thread(k, tcb);
     user_interrupt::forget_thread(k, tcb)?;
     fpu::release(k, tcb);

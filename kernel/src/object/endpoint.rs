@@ -6,6 +6,7 @@ use abi::object::bits;
 
 use super::tcb::{Tcb, ThreadState};
 use crate::api::error::{Preempted, Refusal};
+use crate::api::invocation::Invocation;
 use crate::mem::{Kva, Object, Ref};
 use crate::object::cap::{Cap, Kind};
 use crate::state::Kernel;
@@ -239,22 +240,22 @@ pub fn restart_first<T: Queued>(k: &mut Kernel, object: Ref<T>) -> bool {
     true
 }
 
-/// CNode_CancelBadgedSends by `caller` (seL4 `cancelBadgedSends`): restarts the senders whose badge is `badge`.
+/// CNode_CancelBadgedSends, requested by `call` (seL4 `cancelBadgedSends`): restarts the senders whose badge is `badge`.
 ///
 /// Every sender is visited once: one that stays goes to the end of the queue with the number of this cancellation, so a sender with
 /// that number at the head means that all are through, and the order is what it was. A cancellation that was preempted goes on with
 /// its number; senders that come meanwhile may overtake those that have not been visited.
 pub fn cancel_badged_sends(
     k: &mut Kernel,
-    caller: Ref<Tcb>,
+    call: &Invocation,
     endpoint: Ref<Endpoint>,
     badge: u64,
 ) -> Result<(), Preempted> {
-    if k.get(caller).cancellation == 0 {
+    if *call.cancellation(k) == 0 {
         k.cancellations += 1;
-        k.get_mut(caller).cancellation = k.cancellations;
+        *call.cancellation(k) = k.cancellations;
     }
-    let number = k.get(caller).cancellation;
+    let number = *call.cancellation(k);
     sched::reschedule_required(k);
     while k.get(endpoint).queue.state() == SENDERS {
         let Some(thread) = k.get(endpoint).queue.head().filter(|&head| k.get(head).visited_by != number) else { break };
@@ -269,7 +270,7 @@ pub fn cancel_badged_sends(
         }
         k.preemption_point()?;
     }
-    k.get_mut(caller).cancellation = 0;
+    *call.cancellation(k) = 0;
     Ok(())
 }
 

@@ -17,7 +17,8 @@ use super::cap::Cap;
 use super::endpoint::{Queue, Queued};
 use super::tcb::{Tcb, ThreadState};
 use super::user_interrupt;
-use crate::api::error::Preempted;
+use crate::api::error::{Preempted, Refusal, Stop};
+use crate::api::invocation::{Answer, Invocation};
 use crate::arch::Arch;
 use crate::mem::{Kva, Object, Ref};
 use crate::state::Kernel;
@@ -90,6 +91,14 @@ impl Notification {
     pub fn set_receiver(&mut self, receiver: u16) {
         self.bound = self.bound & ADDRESS_MASK | u64::from(receiver) << FIELD;
     }
+}
+
+/// A request on a notification, with any label: Signal.
+pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
+    let object = signallable(call.cap).ok_or(Refusal::InvalidCapability(0))?;
+    call.commit(k);
+    signal(k, object, call.cap.badge());
+    Ok(Answer::Empty)
 }
 
 /// Signals (seL4 `sendSignal`): Send on a notification capability, or an interrupt.

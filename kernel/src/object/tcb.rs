@@ -21,6 +21,7 @@ use crate::alarm::Alarm;
 use crate::api::fault::Fault;
 use crate::arch::{Context, FpuState, UserInterruptState};
 use crate::mem::{Object, Ref};
+use crate::syscall_ring::RingState;
 use crate::utilisation::Usage;
 
 /// `seL4_ThreadState`: what the thread does or waits for.
@@ -61,10 +62,14 @@ pub enum Slot {
     Buffer = 4,
     /// Sender table of `uipi.send`.
     SenderTable = 5,
+    /// Frame of the system-call ring (syscall_ring.rs).
+    SyscallRing = 6,
+    /// Notification that is signalled when another core has carried out what the ring held.
+    RingNotification = 7,
 }
 
 /// Number of slots.
-pub const SLOT_COUNT: usize = 6;
+pub const SLOT_COUNT: usize = 8;
 /// `seL4_TCBFlag`.
 pub mod flag {
     /// `seL4_TCBFlag_fpuDisabled`: floating-point instructions are illegal.
@@ -95,8 +100,10 @@ pub struct Tcb {
     pub usage: Usage,
     /// Debug name, padded with zero bytes.
     pub name: [u8; NAME_BYTES],
+    /// What is known of its system-call ring.
+    pub ring: RingState,
     /// Up to the line where the context starts.
-    pub padding: [u64; 4],
+    pub padding: [u64; 2],
 
     /// Registers.
     pub context: Context,

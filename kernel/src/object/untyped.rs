@@ -72,6 +72,8 @@ struct Retype {
     offset: usize,
     count: usize,
     device: bool,
+    /// Whose core and domain a new thread gets.
+    creator: Ref<Tcb>,
 }
 
 /// Untyped_Retype (seL4 `decodeUntypedInvocation`).
@@ -120,7 +122,7 @@ pub fn decode(k: &mut Kernel, call: &Invocation) -> Result<Answer, Stop> {
         return Err(Refusal::InvalidArgument(1).into());
     }
     call.commit(k);
-    invoke(k, call.slot, has_children, Retype { kind, node, offset, count, device })?;
+    invoke(k, call.slot, has_children, Retype { kind, node, offset, count, device, creator: call.caller })?;
     Ok(Answer::Empty)
 }
 
@@ -135,7 +137,7 @@ fn invoke(k: &mut Kernel, slot: Ref<Cte>, has_children: bool, retype: Retype) ->
     k.get_mut(slot).cap = block.with_untyped_free(end);
     for index in 0..retype.count {
         let address = block.address().offset(first + size * index as u64);
-        let cap = create(k, retype.kind, address, retype.device);
+        let cap = create(k, &retype, address);
         k.insert_new(cap, slot, retype.node.slot(retype.offset + index));
     }
     Ok(())
@@ -164,10 +166,11 @@ fn reset(k: &mut Kernel, slot: Ref<Cte>) -> Result<(), Preempted> {
 }
 
 /// The capability to a new object in zeroed memory.
-fn create(k: &mut Kernel, kind: Type, address: Kva, device: bool) -> Cap {
+fn create(k: &mut Kernel, retype: &Retype, address: Kva) -> Cap {
+    let device = retype.device;
     // SAFETY of every `assume` here: Retype hands out each byte once, zeroed, aligned to the object's size; a zeroed object of each
     // of these types is valid.
-    match kind {
+    match retype.kind {
         Type::Untyped(size) => Cap::untyped(address, size, device, 0),
         Type::Frame(size) => Cap::frame(address, size, VmRights::ReadWrite, device),
         Type::Endpoint => {
@@ -193,7 +196,8 @@ fn create(k: &mut Kernel, kind: Type, address: Kva, device: bool) -> Cap {
         Type::Tcb => {
             // SAFETY: above.
             let tcb: Ref<Tcb> = unsafe { Ref::assume(address) };
-            let (slice, core, domain) = (k.config.time_slice, k.core() as u8, k.get(k.current()).domain);
+            let creator = k.get(retype.creator);
+            let (slice, core, domain) = (k.config.time_slice, creator.core, creator.domain);
             let object = k.get_mut(tcb);
             object.time_slice = slice;
             object.core = core;

@@ -15,6 +15,7 @@ mod random_worlds;
 mod scheduling;
 mod slots;
 mod smp;
+mod syscall_ring;
 mod threads;
 mod user_interrupts;
 mod utilisation;

@@ -19,7 +19,7 @@ const ROOT: u64 = slot::CNODE;
 
 /// An invocation; slots are counted from `FIRST`.
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Retype {
         from: u64,
         kind: u64,
@@ -64,7 +64,7 @@ fn place() -> impl Strategy<Value = u64> {
     0..SLOTS
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let kinds = vec![
         (ty::UNTYPED, 12),
         (ty::UNTYPED, 14),
@@ -78,7 +78,7 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let label = select(vec![CNodeCopy, CNodeMint, CNodeMove, CNodeMutate]);
     let word = prop_oneof![Just(0), 1u64..5, FIRST..FIRST + SLOTS, Just(64), any::<u64>()];
-    let labels = prop_oneof![0u64..45, TCB_BIND_USER_INTERRUPT..=SENDER_TABLE_UNREGISTER];
+    let labels = prop_oneof![0u64..45, TCB_BIND_USER_INTERRUPT..=TCB_SET_SYSCALL_RING];
     prop_oneof![
         8 => (prop::bool::ANY, place(), select(kinds), place(), 1u64..4).prop_map(
             |(big, from, (kind, size), to, count)| Step::Retype {
@@ -117,34 +117,46 @@ fn finish(w: &mut World, cptr: u64, label: u64, words: &[u64], caps: &[u64]) {
     }
 }
 
-fn run(w: &mut World, step: &Step) {
+/// What a step asks for: the invoked capability, label, words, extra capabilities; `None` for a tick.
+pub(super) fn request(w: &World, step: &Step) -> Option<(u64, u64, Vec<u64>, Vec<u64>)> {
     let at = |index: u64| FIRST + index;
+    let named = |cptr: u64, label: Label, words: &[u64], caps: &[u64]| {
+        let number = label.number(w.k.config.labels).expect("exists");
+        Some((cptr, number, words.to_vec(), caps.to_vec()))
+    };
     match step {
         &Step::Retype { from, kind, size, to, count } => {
-            finish_named(w, from, UntypedRetype, &[kind, size, 0, 0, at(to), count], &[ROOT]);
+            named(from, UntypedRetype, &[kind, size, 0, 0, at(to), count], &[ROOT])
         }
         &Step::Transfer { label, to, from, rights, data } => {
             let words = match label {
                 CNodeMutate => [at(to), 64, at(from), 64, data, 0],
                 _ => [at(to), 64, at(from), 64, rights, data],
             };
-            finish_named(w, ROOT, label, &words, &[ROOT]);
+            named(ROOT, label, &words, &[ROOT])
         }
         &Step::Rotate { to, pivot, from } => {
-            finish_named(w, ROOT, CNodeRotate, &[at(to), 64, 0, at(pivot), 64, 0, at(from), 64], &[ROOT, ROOT]);
+            named(ROOT, CNodeRotate, &[at(to), 64, 0, at(pivot), 64, 0, at(from), 64], &[ROOT, ROOT])
         }
         &Step::MoveInto { node, index, from } => {
             let size = w.cap(at(node)).guard_size() as u64;
-            finish_named(w, at(node), CNodeMove, &[index, 2 + size, at(from), 64], &[ROOT]);
+            named(at(node), CNodeMove, &[index, 2 + size, at(from), 64], &[ROOT])
         }
-        &Step::Delete(place) => finish_named(w, ROOT, CNodeDelete, &[at(place), 64], &[]),
-        &Step::Revoke(place) => finish_named(w, ROOT, CNodeRevoke, &[at(place), 64], &[]),
-        &Step::Cancel(place) => finish_named(w, ROOT, CNodeCancelBadgedSends, &[at(place), 64], &[]),
+        &Step::Delete(place) => named(ROOT, CNodeDelete, &[at(place), 64], &[]),
+        &Step::Revoke(place) => named(ROOT, CNodeRevoke, &[at(place), 64], &[]),
+        &Step::Cancel(place) => named(ROOT, CNodeCancelBadgedSends, &[at(place), 64], &[]),
         Step::Any { cptr, label, words, caps } => {
-            let caps: Vec<u64> = caps.iter().map(|&cap| at(cap)).collect();
-            finish(w, at(*cptr), *label, words, &caps);
+            let caps = caps.iter().map(|&cap| at(cap)).collect();
+            Some((at(*cptr), *label, words.clone(), caps))
         }
-        Step::Tick => w.k.arch.pending.push_back(Interrupt::Timer),
+        Step::Tick => None,
+    }
+}
+
+fn run(w: &mut World, step: &Step) {
+    match request(w, step) {
+        Some((cptr, label, words, caps)) => finish(w, cptr, label, &words, &caps),
+        None => w.k.arch.pending.push_back(Interrupt::Timer),
     }
 }
 
@@ -183,10 +195,11 @@ struct Any {
 
 fn any_call() -> impl Strategy<Value = Any> {
     use abi::syscall::*;
-    let number =
-        select(vec![CALL, CALL, CALL, REPLY_RECV, SEND, NB_SEND, NB_SEND, RECV, REPLY, YIELD, NB_RECV, NB_RECV]);
+    let number = select(vec![
+        CALL, CALL, CALL, REPLY_RECV, SEND, NB_SEND, NB_SEND, RECV, REPLY, YIELD, NB_RECV, NB_RECV, RING_ENTER,
+    ]);
     let word = prop_oneof![Just(0), 1u64..5, FIRST..FIRST + SLOTS, Just(64), any::<u64>()];
-    let labels = prop_oneof![0u64..45, TCB_BIND_USER_INTERRUPT..=SENDER_TABLE_UNREGISTER];
+    let labels = prop_oneof![0u64..45, TCB_BIND_USER_INTERRUPT..=TCB_SET_SYSCALL_RING];
     (number, 0..10u64, labels, prop::collection::vec(word, 0..8), prop::collection::vec(place(), 0..3))
         .prop_map(|(number, cptr, label, words, caps)| Any { number, cptr, label, words, caps })
 }

@@ -55,6 +55,8 @@ pub struct Host {
     pub space: Option<(Paddr, u16)>,
     /// Interrupts that are pending, most urgent first.
     pub pending: VecDeque<Interrupt>,
+    /// Another core waits for the lock.
+    pub lock_is_wanted: bool,
     /// Receivers of the UINTC; 0: there is none.
     pub receivers: u16,
     /// Pending bits of each receiver.
@@ -88,6 +90,7 @@ impl Host {
             core: 0,
             space: None,
             pending: VecDeque::new(),
+            lock_is_wanted: false,
             receivers: 0,
             posted: Vec::new(),
             fpu: FpuState::default(),
@@ -186,6 +189,9 @@ impl Arch for Host {
     }
     fn preempts(&self) -> bool {
         self.pending.iter().any(|&interrupt| interrupt != Interrupt::Software)
+    }
+    fn lock_is_wanted(&self) -> bool {
+        self.lock_is_wanted
     }
     fn enable_source(&mut self, source: usize) {
         self.record(Effect::EnableSource(source));

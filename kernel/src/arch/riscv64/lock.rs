@@ -49,6 +49,12 @@ impl TicketLock {
         }
     }
 
+    /// Whether somebody waits. Only the holder learns something from it.
+    pub fn is_wanted(&self) -> bool {
+        let behind = self.next.load(Ordering::Relaxed).wrapping_sub(self.serving.load(Ordering::Relaxed));
+        behind > 1
+    }
+
     /// Lets the next one in. Only the holder may call it.
     pub fn release(&self) {
         let ticket = self.serving.load(Ordering::Relaxed);

@@ -95,6 +95,11 @@ impl Arch for Riscv64 {
         csr::read!("sip") & csr::read!("sie") & (csr::interrupt::EXTERNAL | csr::interrupt::TIMER) != 0
     }
 
+    #[inline]
+    fn lock_is_wanted(&self) -> bool {
+        smp::several() && smp::lock_is_wanted()
+    }
+
     fn enable_source(&mut self, source: usize) {
         if let Some(plic) = &self.plic {
             plic.enable(super::core_number(), source);

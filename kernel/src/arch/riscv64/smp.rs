@@ -64,6 +64,11 @@ pub fn unlock() {
     }
 }
 
+/// Whether another core waits for the kernel lock, which this one holds.
+pub fn lock_is_wanted() -> bool {
+    KERNEL_LOCK.is_wanted()
+}
+
 /// Whether a core needs an interrupt to come into the kernel, or looks by itself. On a line of its own: who calls writes it once.
 ///
 /// ```text
@@ -86,7 +91,11 @@ pub fn interrupt(mask: usize) {
     let mut harts = 0;
     for core in (0..cores()).filter(|core| mask & 1 << core != 0) {
         // Release: partner is the load in `look`. A core that was called before comes anyway.
-        if ATTENTION[core].0.swap(CALLED, Ordering::AcqRel) == BUSY {
+        let before = ATTENTION[core].0.swap(CALLED, Ordering::AcqRel);
+        if core == super::core_number() {
+            // Comes back as soon as it leaves.
+            csr::set!("sip", csr::interrupt::SOFTWARE);
+        } else if before == BUSY {
             harts |= 1 << hart(core);
         }
     }

@@ -1,15 +1,15 @@
-//! TCB_Configure, TCB_SetSpace, TCB_SetIPCBuffer: the capabilities that a thread runs with.
+//! TCB_Configure, TCB_SetSpace, TCB_SetIPCBuffer, TCB_SetSyscallRing: the capabilities that a thread runs with.
 
 use abi::ipc_buffer;
 
 use super::{Slot, Tcb};
 use crate::api::error::{Preempted, Refusal, Stop};
-use crate::api::invocation::Invocation;
+use crate::api::invocation::{Invocation, Origin};
 use crate::mem::Ref;
-use crate::object::cap::{Cap, Cte, Kind};
-use crate::object::{delete, vspace};
-use crate::sched;
+use crate::object::cap::{Cap, Cte, Kind, VmRights};
+use crate::object::{delete, notification, vspace};
 use crate::state::Kernel;
+use crate::{sched, syscall_ring};
 
 /// A checked capability for a slot of the TCB, and where it comes from.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,42 @@ pub fn decode_set_ipc_buffer(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -
     call.commit(k);
     invoke_set_buffer(k, call, tcb, buffer)?;
     Ok(())
+}
+
+/// TCB_SetSyscallRing. An entry of a ring cannot set its own.
+pub fn decode_set_syscall_ring(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -> Result<(), Stop> {
+    let (frame, signalled) = (call.extra(0)?, call.extra(1)?);
+    if matches!(call.origin, Origin::Ring(_)) && tcb == call.caller {
+        return Err(Refusal::IllegalOperation.into());
+    }
+    let ring = check_optional(k, frame, 1, |cap| {
+        cap.is(Kind::Frame) && !cap.is_device() && cap.vm_rights() == VmRights::ReadWrite
+    })?;
+    let signalled = check_optional(k, signalled, 2, |cap| notification::signallable(cap).is_some())?;
+    call.commit(k);
+    syscall_ring::reset(k, tcb);
+    for (slot, root) in [(Slot::SyscallRing, ring), (Slot::RingNotification, signalled)] {
+        delete::delete(k, tcb.slot(slot))?;
+        if let Some(root) = root {
+            install(k, call, tcb, slot, root);
+        }
+    }
+    Ok(())
+}
+
+/// A capability that may be null, and must else be `good`; `number` is its own, for the error.
+fn check_optional(
+    k: &Kernel,
+    source: Ref<Cte>,
+    number: u64,
+    good: impl FnOnce(Cap) -> bool,
+) -> Result<Option<Root>, Refusal> {
+    let cap = k.derive(source, k.cap(source))?;
+    match cap.is_null() {
+        true => Ok(None),
+        false if good(cap) => Ok(Some(Root { cap, source })),
+        false => Err(Refusal::InvalidCapability(number)),
+    }
 }
 
 fn check_buffer(k: &Kernel, address: u64, source: Ref<Cte>) -> Result<NewBuffer, Refusal> {

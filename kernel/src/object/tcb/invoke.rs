@@ -1,6 +1,6 @@
 //! TCB invocations: dispatch, scheduling parameters, binding, affinity.
 
-use abi::extension::{TCB_BIND_USER_INTERRUPT, TCB_SET_SENDER_TABLE, TCB_UNBIND_USER_INTERRUPT};
+use abi::extension::{TCB_BIND_USER_INTERRUPT, TCB_SET_SENDER_TABLE, TCB_SET_SYSCALL_RING, TCB_UNBIND_USER_INTERRUPT};
 use abi::label::Label;
 use abi::rights::Rights;
 
@@ -185,6 +185,7 @@ fn decode_extension(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -> Result<
                 user_interrupt::set_table(k, tcb, Some(table.kva().paddr()));
             }
         }
+        TCB_SET_SYSCALL_RING => config::decode_set_syscall_ring(k, call, tcb)?,
         _ => return Err(Refusal::IllegalOperation.into()),
     }
     Ok(Answer::Empty)

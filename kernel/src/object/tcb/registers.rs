@@ -29,7 +29,7 @@ pub fn decode_read(k: &mut Kernel, call: &Invocation, tcb: Ref<Tcb>) -> Result<A
     if !call.call {
         return Ok(Answer::Empty);
     }
-    let buffer = thread::buffer(k, call.caller, true);
+    let buffer = call.answer_buffer(k);
     let length = if buffer.is_some() { count as usize } else { (count as usize).min(REGISTERS) };
     let mut words = [0; REGISTERS];
     for (index, &register) in X.iter().enumerate().take(length) {
