@@ -13,7 +13,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("sel4-conformance", &[]),
     ("kernel-guest", &["userlib", "abi"]),
     ("userlib", &["abi"]),
-    ("libipc", &["userlib", "uintr"]),
+    ("libipc", &["userlib", "abi", "uintr"]),
     ("nwp-api", &["libipc", "userlib"]),
     ("nwp-server", &["nwp-api", "libipc", "drivers", "userlib"]),
     ("apps", &["nwp-api", "libipc", "userlib", "abi", "uintr"]),

@@ -26,6 +26,8 @@ pub mod ring;
 pub mod serve;
 pub mod stream;
 mod sync;
+#[cfg(not(loom))]
+pub mod syscall_ring;
 mod waiter;
 
 pub use call::Call;

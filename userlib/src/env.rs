@@ -11,12 +11,15 @@
 //!                      peer = <16>; peer-hart = <1>; ring = <address size>; arena = <address size>; }; };
 //!     devices { device@0 { compatible = "..."; reg = <address size>; irq-slots = <18 19>; irq-bits = <63 62>;
 //!                          ... };  };                                             // and the properties of the machine's node
-//!     dma { reg = <address size>; frames = <first count>; }; };
+//!     dma { reg = <address size>; frames = <first count>; };
+//!     untyped { slot = <20>; bits = <20>; };
+//!     spaces { client = <21>; };
+//!     syscall-ring { reg = <address size>; bit = <1>; }; };
 //! ```
 //!
 //! [`Env::new`] reads every node once, so that the accessors cannot meet a malformed one afterwards.
 
-use crate::cap::{CPtr, Endpoint, Frame, IrqHandler, Notification};
+use crate::cap::{CPtr, Endpoint, Frame, IrqHandler, Notification, Untyped, VSpace};
 use crate::tree::{self, Malformed, number, text};
 use core::fmt;
 use core::str::FromStr;
@@ -139,6 +142,24 @@ pub struct Dma {
     pub frames: Slots,
 }
 
+/// Memory that the program makes objects of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UntypedMemory {
+    /// The capability.
+    pub untyped: Untyped,
+    /// log2 of its bytes.
+    pub bits: u8,
+}
+
+/// The system-call ring of thread 0 (`abi::syscall_ring`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyscallRing {
+    /// Where its page is mapped.
+    pub region: Region,
+    /// The bit of the doorbell that is set when another hart has worked on it.
+    pub bit: u32,
+}
+
 impl Dma {
     /// Frame `index`.
     pub fn frame(&self, index: u64) -> Frame {
@@ -182,6 +203,8 @@ impl Env {
         env.nodes("channels").try_for_each(|node| channel(&node).map(drop))?;
         env.nodes("devices").try_for_each(|node| device(&node).map(drop))?;
         tree.find_node("/dma").map(|node| dma(&node)).transpose()?;
+        tree.find_node("/untyped").map(|node| untyped(&node)).transpose()?;
+        tree.find_node("/syscall-ring").map(|node| syscall_ring(&node)).transpose()?;
         Ok(env)
     }
 
@@ -221,7 +244,7 @@ impl Env {
         self.heap
     }
 
-    /// Empty slots for saved reply capabilities (programs that serve synchronous channels).
+    /// Empty slots: for saved reply capabilities, or whatever the program makes.
     pub fn reply_slots(&self) -> Slots {
         self.reply_slots
     }
@@ -270,6 +293,22 @@ impl Env {
         dma(&self.tree.find_node("/dma")?).ok()
     }
 
+    /// Memory to make objects of.
+    pub fn untyped(&self) -> Option<UntypedMemory> {
+        untyped(&self.tree.find_node("/untyped")?).ok()
+    }
+
+    /// The address space of another program, which this one manages.
+    pub fn space(&self, program: &str) -> Option<VSpace> {
+        let slot: u32 = self.tree.find_node("/spaces")?.property(program)?.value_as().ok()?;
+        Some(VSpace(CPtr(slot.into())))
+    }
+
+    /// The system-call ring of thread 0.
+    pub fn syscall_ring(&self) -> Option<SyscallRing> {
+        syscall_ring(&self.tree.find_node("/syscall-ring")?).ok()
+    }
+
     fn nodes(&self, group: &str) -> impl Iterator<Item = FdtNode<'static>> + use<> {
         self.tree.root().child(group).into_iter().flat_map(|group| group.children())
     }
@@ -306,6 +345,15 @@ fn device(node: &FdtNode<'static>) -> Result<Option<Device>, EnvError> {
 
 fn dma(node: &FdtNode<'static>) -> Result<Dma, EnvError> {
     Ok(Dma { region: region(node, "reg")?, frames: slots(node, "frames")? })
+}
+
+fn untyped(node: &FdtNode<'static>) -> Result<UntypedMemory, EnvError> {
+    let slot: u32 = number(node, "slot")?;
+    Ok(UntypedMemory { untyped: Untyped(CPtr(slot.into())), bits: number(node, "bits")? })
+}
+
+fn syscall_ring(node: &FdtNode<'static>) -> Result<SyscallRing, EnvError> {
+    Ok(SyscallRing { region: region(node, "reg")?, bit: number(node, "bit")? })
 }
 
 fn region(node: &FdtNode<'static>, name: &'static str) -> Result<Region, EnvError> {

@@ -129,6 +129,13 @@ pub fn wait_until(notification: CPtr, source: CPtr, until: u64) -> u64 {
     ecall_with(extension::WAIT_UNTIL, source, MessageInfo(0), [until, 0, 0, 0], notification.0).badge
 }
 
+/// Carries out what the system-call ring of this thread holds (`abi::syscall_ring`), or with `HAND_OVER` lets another hart do it; gives
+/// which. Wakeline's own.
+#[inline(always)]
+pub fn ring_enter(flags: u64) -> u64 {
+    ecall(extension::RING_ENTER, CPtr(flags), MessageInfo(0), [0; REGISTERS]).badge
+}
+
 /// Lets the next thread of the same priority run.
 #[doc(alias = "seL4_Yield")]
 #[inline(always)]

@@ -92,6 +92,11 @@ pub enum Wait {
         /// Ticks of the clock.
         at: u64,
     },
+    /// The kernel to carry a system call out.
+    Kernel {
+        /// Line of the ring.
+        line: usize,
+    },
     /// A bit of the doorbell, such as a device's interrupt.
     Event {
         /// Its number.

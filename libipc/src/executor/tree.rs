@@ -102,6 +102,7 @@ impl fmt::Display for Wait {
         match self {
             Self::Reply { cookie } => write!(f, "the reply to call {cookie:#x}"),
             Self::Credit => f.write_str("a credit"),
+            Self::Kernel { line } => write!(f, "the kernel, line {line}"),
             Self::Server => f.write_str("a server"),
             Self::Request => f.write_str("a request"),
             Self::Cancellation { channel } => write!(f, "a cancellation on channel {channel}"),

@@ -1,6 +1,6 @@
 //! Why an invocation was refused.
 
-use crate::syscall::{Received, Registers};
+use crate::syscall::Registers;
 use core::fmt;
 
 pub use abi::error::Error as Code;
@@ -18,11 +18,12 @@ pub struct Error {
 }
 
 impl Error {
-    /// Splits a reply of the kernel into success (its words) and error.
-    pub(super) fn check(reply: Received) -> Result<Registers> {
-        match Code::from_label(reply.info.label()) {
-            None => Ok(reply.words),
-            Some(code) => Err(Self { code, words: reply.words }),
+    /// Splits an answer of the kernel into success (its words) and error.
+    #[inline]
+    pub fn check(label: u64, words: Registers) -> Result<Registers> {
+        match Code::from_label(label) {
+            None => Ok(words),
+            Some(code) => Err(Self { code, words }),
         }
     }
 }
@@ -65,16 +66,14 @@ impl core::error::Error for Error {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abi::message::MessageInfo;
 
     #[test]
     fn a_reply_is_success_or_a_coded_error() {
-        let reply = |label, words| Received { badge: 0, info: MessageInfo::new(label, 0, 0, 4), words };
-        assert_eq!(Error::check(reply(0, [7, 0, 0, 0])), Ok([7, 0, 0, 0]));
-        let error = Error::check(reply(10, [4096, 0, 0, 0])).unwrap_err();
+        assert_eq!(Error::check(0, [7, 0, 0, 0]), Ok([7, 0, 0, 0]));
+        let error = Error::check(10, [4096, 0, 0, 0]).unwrap_err();
         assert_eq!(error.code, Code::NotEnoughMemory);
         assert_eq!(format!("{error}"), "not enough memory, 4096 bytes left");
-        let error = Error::check(reply(6, [0, 2, 21, 0])).unwrap_err();
+        let error = Error::check(6, [0, 2, 21, 0]).unwrap_err();
         assert_eq!(format!("{error:?}"), "FailedLookup (lookup of the target failed: nothing there, 21 bits left)");
     }
 }

@@ -1,6 +1,6 @@
 //! Memory: untyped memory, frames, page tables, address spaces and their identifiers.
 
-use super::{CPtr, Cap, Result, Rights, Slot, capability, invoke};
+use super::{CPtr, Cap, Request, Result, Rights, Slot, capability, invoke};
 use abi::label::Label;
 use abi::{extension, object};
 
@@ -94,14 +94,27 @@ impl Frame {
     /// Maps the frame at `address`; all page tables above it must be there.
     #[doc(alias = "seL4_RISCV_Page_Map")]
     pub fn map(self, vspace: VSpace, address: u64, rights: Rights, attributes: Attributes) -> Result<()> {
+        self.to_map(vspace, address, rights, attributes).call().map(drop)
+    }
+
+    /// [`Frame::map`] as a value.
+    #[inline(always)] // five words
+    pub fn to_map(self, vspace: VSpace, address: u64, rights: Rights, attributes: Attributes) -> Request<3, 1> {
         let attributes = matches!(attributes, Attributes::ExecuteNever).into();
-        invoke(self.0, Label::RISCVPageMap as u64, [address, rights.0, attributes], [vspace.cptr()]).map(drop)
+        let args = [address, rights.0, attributes];
+        Request { target: self.0, label: Label::RISCVPageMap as u64, args, caps: [vspace.cptr()] }
     }
 
     /// Unmaps the frame.
     #[doc(alias = "seL4_RISCV_Page_Unmap")]
     pub fn unmap(self) -> Result<()> {
-        invoke(self.0, Label::RISCVPageUnmap as u64, [], []).map(drop)
+        self.to_unmap().call().map(drop)
+    }
+
+    /// [`Frame::unmap`] as a value.
+    #[inline(always)] // as `to_map`
+    pub fn to_unmap(self) -> Request<0, 0> {
+        Request { target: self.0, label: Label::RISCVPageUnmap as u64, args: [], caps: [] }
     }
 
     /// Physical address of the frame.

@@ -10,6 +10,8 @@ mod cnode;
 mod error;
 mod irq;
 mod memory;
+mod request;
+mod syscall_ring;
 mod tcb;
 mod user_interrupt;
 
@@ -19,12 +21,12 @@ pub use error::{Code, Error, Result};
 pub use irq::{IrqControl, IrqHandler};
 pub use memory::{AsidControl, AsidPool};
 pub use memory::{Attributes, Frame, ObjectType, PageTable, Untyped, VSpace};
+pub use request::Request;
 pub use tcb::{Tcb, UserContext};
 pub use user_interrupt::SenderTable;
 
-use crate::ipc_buffer;
 use crate::syscall::{self, Received, Registers};
-use abi::message::{MessageInfo, REGISTERS};
+use abi::message::MessageInfo;
 
 /// Address of a capability in the CSpace of the thread, resolved with 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -166,10 +168,5 @@ fn invoke<const N: usize, const C: usize>(
     args: [u64; N],
     caps: [CPtr; C],
 ) -> Result<Registers> {
-    caps.iter().enumerate().for_each(|(index, &capability)| ipc_buffer::set_cap(index, capability));
-    args.iter().enumerate().skip(REGISTERS).for_each(|(index, &word)| ipc_buffer::set_message_word(index, word));
-    let mut words = [0; REGISTERS];
-    words.iter_mut().zip(args).for_each(|(register, word)| *register = word);
-    let reply = syscall::call(target, MessageInfo::new(label, 0, C, N), words);
-    Error::check(reply)
+    Request { target, label, args, caps }.call()
 }
