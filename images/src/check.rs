@@ -21,6 +21,9 @@ const ROOT_CNODE_BITS: std::ops::RangeInclusive<u32> = 4..=27;
 /// Physically contiguous memory comes in frames of this size.
 const DMA_UNIT: Size = Size(2 << 20);
 
+/// Untyped memory of a program.
+const UNTYPED: std::ops::RangeInclusive<Size> = Size(4 << 10)..=Size(64 << 20);
+
 /// The key that is wrong, and why.
 type Complaint = (String, String);
 
@@ -97,6 +100,14 @@ fn program(system: &System, name: &str, program: &Program) -> Result<(), Complai
                 other.map_or("", |(other, _)| other)
             )
         })?;
+    }
+    let untyped = program.untyped;
+    require(untyped.0 == 0 || untyped.0.is_power_of_two() && UNTYPED.contains(&untyped), &key("untyped"), || {
+        format!("{untyped} is not a power of two from {} to {}", UNTYPED.start(), UNTYPED.end())
+    })?;
+    for (index, other) in program.spaces.iter().enumerate() {
+        require(system.program.contains_key(other), &key("spaces"), || format!("there is no program `{other}`"))?;
+        require(!program.spaces[..index].contains(other), &key("spaces"), || format!("`{other}` is named twice"))?;
     }
     require(program.reply_slots.is_none_or(|count| count <= 1024), &key("reply-slots"), || "at most 1024".into())?;
     for (word, value) in &program.args {

@@ -116,9 +116,18 @@ pub struct Program {
     /// Physically contiguous memory for devices.
     #[serde(default)]
     pub dma: Size,
-    /// Slots for saved reply capabilities.
+    /// Empty slots: for saved reply capabilities, or whatever the program makes.
     #[serde(default)]
     pub reply_slots: Option<u64>,
+    /// Memory that the program makes objects of.
+    #[serde(default)]
+    pub untyped: Size,
+    /// Programs whose address spaces it manages.
+    #[serde(default)]
+    pub spaces: Vec<String>,
+    /// Thread 0 has a system-call ring.
+    #[serde(default)]
+    pub syscall_ring: bool,
     /// The machine ends when all of these have left. Default: the programs that serve nothing.
     #[serde(default)]
     pub main: Option<bool>,

@@ -5,11 +5,12 @@
 //! 0x0001_0000  image (up to 0x0400_0000)          1..7   fixed (docs/architecture.md, section 4)
 //!   0x0100_0000  constants                        16..   fault endpoints of threads 1.., peers of channels,
 //!   0x0120_0000  code                                    interrupt handlers (4 per device), DMA frames,
-//!   0x0140_0000  private: stack, data, heap              reply slots
+//!   0x0140_0000  private: stack, data, heap              reply slots, untyped memory, address spaces
 //! 0x0400_0000  environment
 //! 0x0420_0000  IPC buffers, one page each         doorbell bits
 //! 0x0500_0000  stacks, a guard page below each    0 upwards    channels that reach this program, by name
-//! 0x2000_0000  rings and arenas                   63 downwards interrupts, 4 per device
+//!                                                              its system-call ring
+//! 0x2000_0000  rings and arenas, system-call ring 63 downwards interrupts, 4 per device
 //! 0x6000_0000  heap
 //! 0x7000_0000  device registers, 16 MiB each
 //! 0x7800_0000  DMA memory
@@ -159,6 +160,12 @@ pub struct ProgramPlan {
     pub serves: bool,
     /// Free slots for reply capabilities.
     pub reply_slots: Range,
+    /// Slot of its untyped memory, and log2 of its bytes.
+    pub untyped: Option<(u64, u32)>,
+    /// Programs whose address spaces it manages, and the slots of these.
+    pub spaces: Vec<(String, u64)>,
+    /// Page of its system-call ring, and the bit of its doorbell that the kernel sets.
+    pub syscall_ring: Option<(Range, u32)>,
     /// Devices.
     pub devices: Vec<DevicePlan>,
     /// DMA memory and the slots of its 2 MiB frames.
@@ -300,6 +307,7 @@ impl Plan {
                 + program.heap.size
                 + if program.large_pages { LARGE } else { 0 }
                 + program.dma.map_or(0, |(area, _)| area.size)
+                + program.untyped.map_or(0, |(_, bits)| 1 << bits)
         });
         let channels = self.channels.iter().map(|channel| channel.ring + channel.arena);
         programs.chain(channels).sum()
@@ -355,6 +363,11 @@ fn plan_program(
 ) -> Result<ProgramPlan, (String, String)> {
     let program = &system.program[name];
     let cursor = cursors.get_mut(name).expect("every program has a cursor");
+    let syscall_ring = program.syscall_ring.then(|| {
+        let bit = cursor.vector;
+        cursor.vector += 1;
+        (Range { start: cursor.area(PAGE), size: PAGE }, bit)
+    });
     if cursor.channel_address > CHANNELS_END {
         return Err((
             format!("program.{name}"),
@@ -363,7 +376,8 @@ fn plan_program(
     }
     let bits_left = 64 - (program.devices.len() as u64 * DEVICE_IRQS) as u32;
     if cursor.vector > bits_left {
-        let message = format!("{} channels reach it, but only {bits_left} doorbell bits are left", cursor.vector);
+        let message =
+            format!("{} channels and rings reach it, but only {bits_left} doorbell bits are left", cursor.vector);
         return Err((format!("program.{name}"), message));
     }
     let devices = program
@@ -382,6 +396,8 @@ fn plan_program(
         .then(|| (Range { start: DMA, size: program.dma.0 }, cursor.slots(program.dma.0 / MEGA_PAGE)));
     let serves = check::serves_sync(system, name);
     let reply_slots = cursor.slots(program.reply_slots.unwrap_or(if serves { REPLY_SLOTS } else { 0 }));
+    let untyped = (program.untyped.0 > 0).then(|| (cursor.slots(1).start, program.untyped.0.ilog2()));
+    let spaces = program.spaces.iter().map(|other| (other.clone(), cursor.slots(1).start)).collect();
     let threads = program.threads as u64;
     let heap = match program.heap.0 {
         size if large_pages && size <= PRIVATE_HEAP.size => PRIVATE_HEAP.start,
@@ -417,6 +433,9 @@ fn plan_program(
         fault_slots: Range { start: FIRST_GRANT, size: threads - 1 },
         serves,
         reply_slots,
+        untyped,
+        spaces,
+        syscall_ring,
         devices,
         dma,
         cnode_bits: cursor.slot.next_power_of_two().ilog2().max(5),

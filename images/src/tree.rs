@@ -7,7 +7,8 @@
 //!                       entry = <u64>; environment, ipc-buffers, stacks, heap, fault-slots, reply-slots = <range>; stack = <u64>;
 //!                       segments { segment@0 { memory = <range>; file = <range>; write; execute; }; };
 //!                       devices { device@0 { compatible = "..."; optional; window, slots = <range>; first-bit = <u32>; }; };
-//!                       dma = <range>; dma-slots = <range>; }; };
+//!                       dma = <range>; dma-slots = <range>; untyped { slot, bits = <u32>; }; spaces { NAME = <u32>; };
+//!                       syscall-ring { reg = <range>; bit = <u32>; }; }; };
 //!     channels { NAME { index, entries = <u32>; transport = "async"; ring, arena = <u64>;
 //!                       client { program = "..."; peer = <u64>; vector = <u32>; ring, arena = <u64>; }; server { ... }; }; }; };
 //! ```
@@ -39,7 +40,7 @@ fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
             .with("slots", range(device.slots))
             .with("first-bit", device.first_bit)
     });
-    node(plan.name.as_str())
+    let node = node(plan.name.as_str())
         .with("priority", plan.priority as u32)
         .with("hart", plan.hart as u32)
         .with("threads", plan.threads as u32)
@@ -61,7 +62,17 @@ fn program_node(plan: &ProgramPlan, program: &Program) -> Builder {
         .with_child(group("segments", segments))
         .with_child(group("devices", devices))
         .with("dma", range(plan.dma.map_or(Range::default(), |(area, _)| area)))
-        .with("dma-slots", range(plan.dma.map_or(Range::default(), |(_, slots)| slots)))
+        .with("dma-slots", range(plan.dma.map_or(Range::default(), |(_, slots)| slots)));
+    granted(plan).into_iter().fold(node, Builder::with_child)
+}
+
+/// What root task and program are told alike.
+fn granted(plan: &ProgramPlan) -> Vec<Builder> {
+    let untyped = plan.untyped.map(|(slot, bits)| node("untyped").with("slot", slot as u32).with("bits", bits));
+    let spaces =
+        plan.spaces.iter().fold(node("spaces"), |node, (program, slot)| node.with(program.as_str(), *slot as u32));
+    let ring = plan.syscall_ring.map(|(page, bit)| node("syscall-ring").with("reg", range(page)).with("bit", bit));
+    untyped.into_iter().chain([spaces]).chain(ring).collect()
 }
 
 fn segment_node(index: usize, segment: &Segment, large_pages: bool) -> Builder {
@@ -131,6 +142,7 @@ pub fn environment(plan: &Plan, program: &ProgramPlan) -> Vec<u8> {
         .with_child(args)
         .with_child(group("channels", channels))
         .with_child(group("devices", devices));
+    let root = granted(program).into_iter().fold(root, Builder::with_child);
     document(match program.dma {
         None => root,
         Some((area, slots)) => root.with_child(node("dma").with("reg", range(area)).with("frames", range(slots))),
@@ -222,6 +234,9 @@ mod tests {
         devices = ["x,nic", "x,timer", "x,disk?"]
         dma = "4M"
         on-fault = "continue"
+        untyped = "1M"
+        spaces = ["client"]
+        syscall-ring = true
         [channel.calls]
         client = "client"
         server = "server"
@@ -262,7 +277,12 @@ mod tests {
         assert_eq!((env.arg("count"), env.arg("word"), env.arg("none")), (Some("12"), Some("a b"), None));
         assert_eq!((env.arg_or("count", 1u32), env.arg_or("none", 7u8)), (12, 7));
         assert_eq!(env.heap(), Region { address: 0x6000_0200, size: (2 << 20) - 0x200 });
-        assert!(env.user_interrupts() && env.dma().is_none() && env.devices().next().is_none());
+        assert!(
+            env.user_interrupts()
+                && env.dma().is_none()
+                && env.syscall_ring().is_none()
+                && env.devices().next().is_none()
+        );
 
         let channels: Vec<_> = env.channels().collect();
         assert_eq!(channels.len(), 2);
@@ -295,6 +315,12 @@ mod tests {
         let EnvTransport::Sync { endpoint } = env.channel("calls").unwrap().transport else { panic!() };
         assert_eq!(endpoint.cptr(), CPtr(6));
         assert_eq!(env.reply_slots().count, 64);
+        let untyped = env.untyped().unwrap();
+        assert_eq!(untyped.bits, 20);
+        let space = env.space("client").unwrap();
+        assert_eq!((space.cptr().0, env.space("server")), (untyped.untyped.cptr().0 + 1, None));
+        let ring = env.syscall_ring().unwrap();
+        assert_eq!((ring.region.size, ring.bit), (4096, 1), "behind the channel's bit");
         assert_ne!(env.reply_slots(), Slots::default());
     }
 

@@ -37,6 +37,12 @@ fn a_good_manifest_passes() {
 #[test]
 fn each_mistake_is_named_with_its_line() {
     let cases = [
+        (
+            "hart = 1",
+            "hart = 1\nuntyped = \"3M\"",
+            "t.toml:9: program.client.untyped: 3M is not a power of two from 4K to 64M",
+        ),
+        ("hart = 1", "hart = 1\nspaces = [\"x\"]", "t.toml:9: program.client.spaces: there is no program `x`"),
         ("harts = 2", "harts = 0", "t.toml:2: machine.harts: 0 is outside 1..=8"),
         ("harts = 2", "hearts = 2", "t.toml:2: unknown field `hearts`"),
         ("memory = \"64M\"", "memory = \"8M\"", "t.toml:3: machine.memory: 8M is too little; at least 32M is needed"),

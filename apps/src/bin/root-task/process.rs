@@ -9,9 +9,9 @@ use crate::vspace::{Access, Area, map, map_new};
 use abi::register;
 use alloc::vec;
 use alloc::vec::Vec;
-use dtoolkit::Node;
 use dtoolkit::fdt::FdtNode;
 use dtoolkit::fdt_mut::{FdtMut, SliceBuffer};
+use dtoolkit::{Node, Property};
 use userlib::cap::{
     AsidPool, CNode, CPtr, Cap, Code, Endpoint, Error, Frame, Notification, ObjectType, PageTable, Rights, SenderTable,
     Slot, Tcb, UserContext, VSpace, slot,
@@ -69,6 +69,13 @@ pub struct Process {
     private: Option<Area>,
     writable: Vec<Writable>,
     sender_table: Option<SenderTable>,
+    syscall_ring: Option<SyscallRing>,
+}
+
+/// The system-call ring of thread 0, as it is set again when the program starts again.
+struct SyscallRing {
+    page: Area,
+    bell: Notification,
 }
 
 /// A thread.
@@ -111,6 +118,7 @@ impl Process {
             private: None,
             writable: Vec::new(),
             sender_table: None,
+            syscall_ring: None,
             threads: Vec::new(),
             vspace,
             doorbell: Notification(memory.object(ObjectType::Notification)?),
@@ -132,6 +140,8 @@ impl Process {
         process.area(memory, heap, [heap, size], Access::READ_WRITE)?;
         process.make_threads(memory, node)?;
         process.fill_cspace(memory, node, index, supervisor)?;
+        process.grant_memory(memory, node)?;
+        process.make_syscall_ring(memory, node)?;
         process.tell(memory, machine, node)?;
         Ok(process)
     }
@@ -302,6 +312,43 @@ impl Process {
         Ok(())
     }
 
+    fn grant_memory(&self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
+        let Some(node) = node.child("untyped") else { return Ok(()) };
+        let block = memory.object(ObjectType::Untyped(tree::number(&node, "bits")?))?;
+        let slot = self.slot(tree::number::<u32>(&node, "slot")?.into());
+        // Moved, not copied: what is made of it descends from the only capability.
+        slot.take(own(block.0)).step("granting untyped memory")
+    }
+
+    /// Grants the address spaces that the program manages, once all programs are there.
+    pub fn grant_spaces(&self, node: &FdtNode<'static>, others: &[Process]) -> Result<()> {
+        let Some(node) = node.child("spaces") else { return Ok(()) };
+        for property in node.properties() {
+            let other = others.iter().find(|other| other.name == property.name());
+            let vspace = other.ok_or(Failure::Archive("program of an address space"))?.vspace;
+            let slot: u32 = property.value_as().map_err(|_| Failure::Archive("slot of an address space"))?;
+            self.slot(slot.into()).copy(own(vspace.cptr().0), Rights::ALL).step("granting an address space")?;
+        }
+        Ok(())
+    }
+
+    fn make_syscall_ring(&mut self, memory: &mut Memory, node: &FdtNode<'static>) -> Result<()> {
+        let Some(node) = node.child("syscall-ring") else { return Ok(()) };
+        let [address, size] = tree::pair(&node, "reg")?;
+        let page = map_new(memory, self.vspace, address, size, Access::READ_WRITE)?;
+        let bell = memory.slot()?;
+        let badge = 1 << tree::number::<u32>(&node, "bit")?;
+        bell.mint(own(self.doorbell.cptr().0), Rights::WRITE, badge).step("badging a doorbell")?;
+        let ring = SyscallRing { page, bell: Notification(CPtr(bell.index)) };
+        self.set_syscall_ring(&ring)?;
+        self.syscall_ring = Some(ring);
+        Ok(())
+    }
+
+    fn set_syscall_ring(&self, ring: &SyscallRing) -> Result<()> {
+        self.threads[0].tcb.set_syscall_ring(ring.page.first_small(), ring.bell).step("setting a system-call ring")
+    }
+
     /// Lets all threads run.
     pub fn start(&self) -> Result<()> {
         self.threads
@@ -320,6 +367,11 @@ impl Process {
                 // Fails for an entry that is not in use.
                 let _ = table.unregister(index);
             }
+        }
+        if let Some(ring) = &self.syscall_ring {
+            // From its first line again, with nothing queued.
+            ring.page.write(memory, ring.page.start(), &[], ring.page.start() + PAGE)?;
+            self.set_syscall_ring(ring)?;
         }
         Ok(())
     }

@@ -32,6 +32,9 @@ impl System {
             let process = Process::new(memory, machine, &node, index, supervisor);
             processes.push(process.map_err(|failure| failure.of(node.name()))?);
         }
+        for (process, node) in processes.iter().zip(children(tree, "programs")) {
+            process.grant_spaces(&node, &processes).map_err(|failure| failure.of(node.name()))?;
+        }
         let mut links = Vec::new();
         for node in children(tree, "channels") {
             links.extend(channel::connect(memory, &processes, &node).map_err(|failure| failure.of(node.name()))?);

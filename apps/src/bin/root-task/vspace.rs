@@ -76,6 +76,16 @@ impl Area {
         mega.chain(small)
     }
 
+    /// Its first byte.
+    pub fn start(&self) -> u64 {
+        self.address
+    }
+
+    /// The first of its 4 KiB frames.
+    pub fn first_small(&self) -> Frame {
+        Frame(CPtr(self.small))
+    }
+
     /// Maps copies of its frames in another address space. `address` must allow the same page sizes.
     pub fn map_again(&self, memory: &mut Memory, vspace: VSpace, address: u64, access: Access) -> Result<()> {
         self.each(address).try_for_each(|(frame, address)| {

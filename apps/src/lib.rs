@@ -1,0 +1,5 @@
+//! What programs of one system agree on.
+
+#![no_std]
+
+pub mod memory;
