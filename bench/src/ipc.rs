@@ -36,7 +36,7 @@ use crate::figure::{Chart, Line, Scale};
 use crate::published::Figures;
 use crate::results::{Params, Record};
 use crate::table::{self, Table};
-use crate::wake;
+use crate::{syscall, wake};
 
 /// Calls in flight, of the published figure.
 pub const CONCURRENCIES: [u32; 6] = [1, 2, 4, 8, 16, 32];
@@ -184,6 +184,8 @@ pub struct Sweep {
     pub warmup: u64,
     /// Wakes to measure beside the calls.
     pub wakes: Vec<wake::Spec>,
+    /// Async system calls to measure beside them.
+    pub syscalls: Vec<syscall::Spec>,
 }
 
 impl Sweep {
@@ -200,6 +202,7 @@ impl Sweep {
             calls,
             warmup,
             wakes: Vec::new(),
+            syscalls: Vec::new(),
         }
     }
 
@@ -207,13 +210,15 @@ impl Sweep {
     pub fn full(quick: bool) -> Self {
         if quick {
             let (loads, wakes) = (vec![Load::None, Load::Two, Load::Ten], wake::Spec::all(true));
-            return Self { concurrencies: vec![1, 8, 64], loads, wakes, ..Self::new(true) };
+            let syscalls = syscall::Spec::all(true);
+            return Self { concurrencies: vec![1, 8, 64], loads, wakes, syscalls, ..Self::new(true) };
         }
         Self {
             concurrencies: ALL_CONCURRENCIES.to_vec(),
             loads: Load::ALL.to_vec(),
             armed: Load::ALL.to_vec(),
             wakes: wake::Spec::all(false),
+            syscalls: syscall::Spec::all(false),
             ..Self::new(false)
         }
     }

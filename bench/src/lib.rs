@@ -15,6 +15,7 @@ pub mod progress;
 pub mod published;
 pub mod results;
 pub mod socket;
+pub mod syscall;
 pub mod table;
 pub mod tour;
 pub mod wake;

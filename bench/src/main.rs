@@ -125,6 +125,7 @@ impl Command {
                 let sweep = ipc::Sweep {
                     transports: given_or(transport, default.transports),
                     armed: if whole { default.armed } else { Vec::new() },
+                    syscalls: if whole { default.syscalls } else { Vec::new() },
                     concurrencies: given_or(concurrency, default.concurrencies),
                     loads: given_or(load, default.loads),
                     calls: calls.unwrap_or(default.calls),

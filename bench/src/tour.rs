@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::progress::Progress;
 use crate::results::{self, Machine, Record, Summary};
 use crate::table::Colour;
-use crate::{capture, ipc, jobs, kernel, socket, wake};
+use crate::{capture, ipc, jobs, kernel, socket, syscall, wake};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub struct Measured {
     pub ipc: Vec<ipc::Point>,
     /// Wakes.
     pub wakes: Vec<wake::Point>,
+    /// Async system calls.
+    pub syscalls: Vec<syscall::Point>,
     /// Sockets.
     pub socket: Vec<socket::Point>,
     /// The images that ran, in the order of the points, with their SHA-256.
@@ -70,8 +72,9 @@ pub struct Measured {
 impl Measured {
     /// All records, in the order of the experiments.
     pub fn records(&self) -> Vec<Record> {
-        let Self { kernel, ipc, wakes, socket, .. } = self;
-        [kernel::records(kernel), ipc::records(ipc), wake::records(wakes), socket::records(socket)].concat()
+        let Self { kernel, ipc, wakes, syscalls, socket, .. } = self;
+        let records = [kernel::records(kernel), ipc::records(ipc), wake::records(wakes)].concat();
+        [records, syscall::records(syscalls), socket::records(socket)].concat()
     }
 }
 
@@ -80,21 +83,26 @@ enum Job {
     Kernel(kernel::Spec, Boot),
     Ipc(ipc::Spec, Boot),
     Wake(wake::Spec, Boot),
+    Syscall(syscall::Spec, Boot),
     Socket(socket::Spec, Boot),
 }
 
 impl Job {
     fn boot(&self) -> &Boot {
         match self {
-            Self::Kernel(_, boot) | Self::Ipc(_, boot) | Self::Wake(_, boot) | Self::Socket(_, boot) => boot,
+            Self::Kernel(_, boot)
+            | Self::Ipc(_, boot)
+            | Self::Wake(_, boot)
+            | Self::Syscall(_, boot)
+            | Self::Socket(_, boot) => boot,
         }
     }
 
     /// The points that it measures, in words.
     fn labels(&self) -> Vec<String> {
         match self {
-            Self::Kernel(_, boot) | Self::Ipc(_, boot) | Self::Wake(_, boot) => vec![boot.label.clone()],
             Self::Socket(spec, boot) => spec.labels(&boot.label),
+            _ => vec![self.boot().label.clone()],
         }
     }
 }
@@ -143,11 +151,16 @@ pub fn measure(
     captured: bool,
 ) -> Result<Measured, Error> {
     let wakes = ipc.map(|sweep| sweep.wakes.clone()).unwrap_or_default();
+    let syscalls = ipc.map(|sweep| sweep.syscalls.clone()).unwrap_or_default();
     let ipc = ipc.map(ipc::Sweep::specs).unwrap_or_default();
     let socket = socket.map(socket::Sweep::specs).unwrap_or_default();
-    let points = kernel.len() + ipc.len() + wakes.len() + socket.iter().map(socket::Spec::points).sum::<usize>();
+    let points = kernel.len()
+        + ipc.len()
+        + wakes.len()
+        + syscalls.len()
+        + socket.iter().map(socket::Spec::points).sum::<usize>();
     let progress = Progress::new(points as u64);
-    let result = measure_specs(kernel, ipc, &wakes, socket, captured, &progress);
+    let result = measure_specs(kernel, ipc, &wakes, &syscalls, socket, captured, &progress);
     progress.finish();
     result
 }
@@ -157,15 +170,16 @@ fn measure_specs(
     kernel: &[kernel::Spec],
     ipc: Vec<ipc::Spec>,
     wakes: &[wake::Spec],
+    syscalls: &[syscall::Spec],
     socket: Vec<socket::Spec>,
     captured: bool,
     progress: &Progress,
 ) -> Result<Measured, Error> {
     let mut builder = Builder::new()?;
     let manifests = socket.iter().map(socket::Spec::manifest).chain(ipc.iter().map(ipc::Spec::manifest));
-    for manifest in
-        manifests.chain(kernel.iter().map(kernel::Spec::manifest)).chain(wakes.iter().map(wake::Spec::manifest))
-    {
+    let manifests = manifests.chain(kernel.iter().map(kernel::Spec::manifest));
+    let manifests = manifests.chain(wakes.iter().map(wake::Spec::manifest));
+    for manifest in manifests.chain(syscalls.iter().map(syscall::Spec::manifest)) {
         builder.check(&manifest?)?;
     }
     progress.phase("building the images");
@@ -185,6 +199,10 @@ fn measure_specs(
     for &spec in wakes {
         let boot = spec.boot(&mut builder)?;
         jobs.push(Job::Wake(spec, boot));
+    }
+    for &spec in syscalls {
+        let boot = spec.boot(&mut builder)?;
+        jobs.push(Job::Syscall(spec, boot));
     }
     progress.phase("measuring");
     let runs = jobs::run(&jobs, jobs::workers(), |job| {
@@ -208,6 +226,10 @@ fn measure_specs(
                 measured.wakes.push(spec.point(run)?);
                 measured.images.push(image(boot));
             }
+            Job::Syscall(spec, boot) => {
+                measured.syscalls.push(spec.point(run)?);
+                measured.images.push(image(boot));
+            }
             Job::Socket(..) => {}
         }
     }
@@ -226,6 +248,7 @@ pub fn summary(measured: &Measured) -> Summary {
     let harts = measured.kernel.iter().map(|point| point.measure.harts());
     let harts = harts.chain(measured.ipc.iter().map(|point| point.transport.harts()));
     let harts = harts.chain(measured.wakes.iter().map(|_| 2));
+    let harts = harts.chain(measured.syscalls.iter().map(|point| point.form.harts()));
     let harts = harts.chain(measured.socket.iter().map(|point| point.harts)).max().unwrap_or(1);
     let machine = Machine { harts: harts.into(), ..boot::machine() };
     Summary::new(commit(), &measured.images, machine, boot::SEED, measured.records())
@@ -266,6 +289,9 @@ fn tables(measured: &Measured, written: &[PathBuf]) -> String {
     }
     if !measured.wakes.is_empty() {
         text += &format!("{}\n", wake::table(&measured.wakes).render(colour));
+    }
+    if !measured.syscalls.is_empty() {
+        text += &format!("{}\n", syscall::table(&measured.syscalls).render(colour));
     }
     for table in ipc::tables(&measured.ipc) {
         text += &format!("{}\n", table.render(colour));
