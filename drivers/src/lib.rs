@@ -6,7 +6,6 @@ extern crate alloc;
 
 pub mod axinic;
 pub mod dma;
-pub mod goldfish_rtc;
 pub mod mmio;
 pub mod nic;
 pub mod virtio_net;

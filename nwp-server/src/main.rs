@@ -14,15 +14,14 @@ mod program {
     use core::fmt;
 
     use drivers::axinic::{self, AxiNic, Coalesce};
-    use drivers::goldfish_rtc::GoldfishRtc;
     use drivers::nic::{Link, NicDriver};
     use drivers::virtio_net::VirtioNet;
     use drivers::{DmaRegion, Mmio};
-    use libipc::executor::Events;
-    use libipc::port::GuestPort;
+    use libipc::executor::{Events, Timers};
+    use libipc::port::{GuestClock, GuestPort};
     use libipc::{Executor, OpenError, Server};
     use nwp_server::config::{BadArgument, Config, DESCRIPTORS};
-    use nwp_server::drive::{Clock, Interrupts, NoAlarm, drive};
+    use nwp_server::drive::{Clock, Interrupts, drive};
     use nwp_server::serve::worker;
     use nwp_server::{Nic, Stack};
     use smoltcp::wire::EthernetAddress;
@@ -105,15 +104,12 @@ mod program {
         config: &Config,
         nic: impl NicDriver,
         mut region: DmaRegion,
-        mut interrupts: Vec<Interrupt>,
+        interrupts: Vec<Interrupt>,
     ) -> Result<(), Failure> {
-        let clock = Clock::new(env.timebase_hz(), userlib::time::ticks);
+        let base = GuestClock::from_env(env);
+        let (clock, timers) = (Clock::new(&base), Timers::new(&base));
         let mut nic = Nic::new(nic, &mut region).ok_or(Failure::Missing("room in the DMA memory"))?;
         wait_for_link(env, &mut nic, &clock)?;
-        let rtc = env.device("google,goldfish-rtc");
-        let device = interrupts.len();
-        interrupts.extend(rtc.iter().flat_map(Device::interrupts));
-
         let bits: Vec<u32> = interrupts.iter().map(|interrupt| interrupt.bit).collect();
         let pass_next = |index: usize| {
             // Fails only if the slot holds no handler, and then no interrupt came from it.
@@ -128,13 +124,11 @@ mod program {
         let executor = Executor::new(workers + 1);
         executor.attach(&server);
         executor.attach(&events);
+        executor.attach(&timers);
 
-        let interrupts = Interrupts { events: &events, bits: &bits, device, pass_next: &pass_next };
+        let interrupts = Interrupts { events: &events, bits: &bits, pass_next: &pass_next };
         let driver = async {
-            let Err(error) = match &rtc {
-                Some(rtc) => drive(&stack, interrupts, GoldfishRtc::new(window(rtc)), &clock).await,
-                None => drive(&stack, interrupts, NoAlarm, &clock).await,
-            };
+            let Err(error) = drive(&stack, interrupts, &timers, &clock).await;
             panic!("network interface: {error}");
         };
         executor.spawn(driver).expect("the pool was made for all of them");
@@ -153,7 +147,7 @@ mod program {
         unsafe { Mmio::new(device.registers.address, device.registers.size) }
     }
 
-    fn wait_for_link(env: &Env, nic: &mut Nic<impl NicDriver>, clock: &Clock) -> Result<(), Failure> {
+    fn wait_for_link(env: &Env, nic: &mut Nic<impl NicDriver>, clock: &Clock<'_>) -> Result<(), Failure> {
         let deadline = clock.now() + smoltcp::time::Duration::from_secs(5);
         while clock.now() < deadline {
             match nic.link().map_err(Failure::nic)? {

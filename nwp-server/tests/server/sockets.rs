@@ -165,14 +165,14 @@ fn a_quiet_server_sleeps_long() {
     World::run(1, limits(8, 8), async |world| {
         let listener = Network::new(&world.clients[0]).listen(7, 4).await.unwrap();
         world.pass(Duration::from_millis(100)).await;
-        assert_eq!(world.time_to_alarm(), None, "nobody is connected");
+        assert_eq!(world.time_to_timer(), None, "nobody is connected");
         let (handle, conn) = both(world.connect(7), listener.accept()).await;
         let mut conn = conn.unwrap();
         world.send(handle.unwrap(), b"to be acknowledged").await;
         assert_eq!(conn.read(&mut [0; 64]).await, Ok(18));
-        assert!(world.time_to_alarm().unwrap() < Duration::from_millis(100));
+        assert!(world.time_to_timer().unwrap() < Duration::from_millis(100));
         world.pass(Duration::from_millis(500)).await;
-        assert!(world.time_to_alarm().unwrap() > Duration::from_secs(30), "only the peer's health is to be asked for");
+        assert!(world.time_to_timer().unwrap() > Duration::from_secs(30), "only the peer's health is to be asked for");
     });
 }
 

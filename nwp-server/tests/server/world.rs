@@ -2,7 +2,7 @@
 //! server's device is one end of a cable, and at the other end sits a second smoltcp as the rest of the world.
 //!
 //! All of it is tasks of one executor. The `wire` task moves frames and time on with every round, so a test that waits makes the world turn; a test that
-//! waits for something that never comes fails when its simulated time is up. The server is driven by interrupts and its alarm, as on the machine: an
+//! waits for something that never comes fails when its simulated time is up. The server is driven by interrupts and its timer, as on the machine: an
 //! interrupt comes once and then not before the driver has let the next one through.
 
 use std::cell::{Cell, RefCell};
@@ -14,10 +14,10 @@ use std::task::{Poll, Waker};
 
 use libipc::bell::Ring;
 use libipc::channel::Memory;
-use libipc::executor::Events;
+use libipc::executor::{self, Events, Link, Timers, Wait};
 use libipc::port::threads::ThreadPort;
 use libipc::{Client, Executor, Server};
-use nwp_server::drive::{Alarm, Clock, Interrupts, drive};
+use nwp_server::drive::{Clock, Interrupts, drive};
 use nwp_server::serve::worker;
 use nwp_server::stack::Wire;
 use nwp_server::{Config, Stack};
@@ -30,14 +30,13 @@ use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address, Ipv4Cidr};
 const ENTRIES: usize = 64;
 const ARENA: usize = 64 * 1024;
 const DEVICE_BIT: u32 = 63;
-const ALARM_BIT: u32 = 62;
 /// Time of one round, unless time flies ([`World::fly`]).
 const ROUND: Duration = Duration::from_micros(50);
 const LONG_ROUND: Duration = Duration::from_millis(50);
 const TIME_LIMIT: Instant = Instant::from_micros_const(3_600_000_000);
 
 thread_local! {
-    /// Simulated time in microseconds; of the thread, because the server's clock is a plain function.
+    /// Simulated time in microseconds; of the thread, so that the clock of all tests is one static.
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -110,15 +109,18 @@ impl Wire for End {
     fn publish(&mut self) {}
 }
 
-/// The server's alarm: when it will come.
-#[derive(Clone, Default)]
-struct TestAlarm(Rc<Cell<Option<Instant>>>);
+/// Simulated time as the server's clock. The world turns all the time, so that nobody sleeps until an alarm.
+struct SimulatedTime;
+static CLOCK: SimulatedTime = SimulatedTime;
 
-impl Alarm for TestAlarm {
-    fn set(&mut self, delay: Duration) {
-        self.0.set(Some(now() + delay));
+impl executor::Clock for SimulatedTime {
+    fn now(&self) -> u64 {
+        NOW.get()
     }
-    fn acknowledge(&mut self) {}
+    fn hz(&self) -> u64 {
+        1_000_000
+    }
+    fn alarm(&self, _: u64) {}
 }
 
 /// The rest of the world: a host at 10.0.2.2.
@@ -169,7 +171,7 @@ pub struct World {
     to_peer: Frames,
     /// The device's interrupt has come and the driver has not yet let the next through.
     masked: Cell<bool>,
-    alarm: TestAlarm,
+    timers: Timers<'static>,
     port: ThreadPort,
     finished: Cell<bool>,
     sleepers: RefCell<Vec<Waker>>,
@@ -196,27 +198,24 @@ impl World {
             to_server,
             to_peer,
             masked: Cell::new(false),
-            alarm: TestAlarm::default(),
+            timers: Timers::new(&CLOCK),
             port: port.clone(),
             finished: Cell::new(false),
             sleepers: RefCell::default(),
         };
         let workers = clients * ENTRIES;
         let events = Events::new();
-        let pass_next = |index: usize| {
-            if index == 0 {
-                world.masked.set(false);
-            }
-        };
-        let bits = [DEVICE_BIT, ALARM_BIT];
-        let clock = Clock::new(1_000_000, || NOW.get());
+        let pass_next = |_| world.masked.set(false);
+        let bits = [DEVICE_BIT];
+        let clock = Clock::new(&CLOCK);
         let executor = Executor::new(workers + 3);
         executor.attach(&server);
         executor.attach(&events);
+        executor.attach(&world.timers);
         world.clients.iter().for_each(|client| executor.attach(client));
         executor.spawn(world.wire()).unwrap();
-        let interrupts = Interrupts { events: &events, bits: &bits, device: 1, pass_next: &pass_next };
-        let driver = drive(&world.stack, interrupts, world.alarm.clone(), &clock);
+        let interrupts = Interrupts { events: &events, bits: &bits, pass_next: &pass_next };
+        let driver = drive(&world.stack, interrupts, &world.timers, &clock);
         executor.spawn(world.until_finished(async { driver.await.map(drop).unwrap() })).unwrap();
         executor
             .spawn(async {
@@ -241,10 +240,6 @@ impl World {
             if !self.to_server.borrow().is_empty() && !self.masked.replace(true) {
                 self.port.peer(DEVICE_BIT).interrupt();
             }
-            if self.alarm.0.get().is_some_and(|at| at <= now()) {
-                self.alarm.0.set(None);
-                self.port.peer(ALARM_BIT).interrupt();
-            }
             self.pause().await;
         }
     }
@@ -268,9 +263,15 @@ impl World {
         .await;
     }
 
-    /// Time until the server's alarm, if it is set.
-    pub fn time_to_alarm(&self) -> Option<Duration> {
-        self.alarm.0.get().map(|at| at - now())
+    /// Time until the server's timer, if it is set.
+    pub fn time_to_timer(&self) -> Option<Duration> {
+        let mut first = None;
+        self.timers.waits(&mut |wait, _| {
+            if let Wait::Time { at } = wait {
+                first = Some(first.map_or(at, |first: u64| first.min(at)));
+            }
+        });
+        first.map(|at| Duration::from_micros(at - NOW.get()))
     }
 
     fn finish(&self) {
