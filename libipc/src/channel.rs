@@ -401,16 +401,32 @@ impl<R: Ring> End<R> {
     }
 
     fn publish_batch(&self) -> bool {
+        full_fence(); // the pushes before, the doze word after: see `bell`
+        self.ring_for_batch()
+    }
+
+    /// The end of a round that leaves nothing to do, behind [`End::doze`] and a full fence: [`End::publish`] and [`End::is_ready`]. One
+    /// fence serves both halves of the protocol: before it the pushes and the own doze word, after it the peer's doze word and the ring.
+    #[inline(always)] // half of what a link does when one call is in flight
+    pub(crate) fn settle(&self) -> bool {
+        if self.published.get() != self.output.pushed() {
+            self.ring_for_batch();
+        }
+        self.is_ready()
+    }
+
+    /// Rings for what was pushed since the last time, after a full fence.
+    #[inline] // the rest of `publish_batch` and `settle`
+    fn ring_for_batch(&self) -> bool {
         self.published.set(self.output.pushed());
         self.ring_bell(R::signal_at_park)
     }
 
-    /// Rings if the peer dozes, whatever was pushed; `signal` is how if it is Blocked.
-    #[inline] // the body of `publish_batch`
+    /// Rings if the peer dozes, whatever was pushed, after a full fence; `signal` is how if it is Blocked.
+    #[inline] // the body of `ring_for_batch`
     fn ring_bell(&self, signal: impl Fn(&R)) -> bool {
         let mut bells = self.bells.get();
         bells.published += 1;
-        full_fence(); // the pushes before, the doze word after: see `bell`
         let doze = self.peer.claim();
         match doze {
             Doze::Running | Doze::Closed => (),
@@ -472,6 +488,7 @@ impl<R: Ring> End<R> {
     pub(crate) fn close(&self) {
         if self.open_as.replace(0) != 0 {
             self.own.doze(Doze::Closed);
+            full_fence(); // this before, the peer's doze word after
             self.ring_bell(R::signal);
         }
     }

@@ -290,7 +290,7 @@ impl<R: Ring> Client<R> {
         match &self.transport {
             Transport::Rings(rings) => self.begin_over(rings, message),
             #[cfg(target_os = "none")]
-            Transport::Endpoint(endpoint) => self.call_endpoint(endpoint, message),
+            Transport::Endpoint(endpoint) => self.call_endpoint(endpoint, message.afresh()),
         }
     }
 
@@ -566,6 +566,16 @@ impl<R: Ring> Link for Client<R> {
         if let Some(rings) = self.rings() {
             rings.end.doze(doze);
         }
+    }
+
+    fn settle(&self, doze: Doze) -> bool {
+        let Some(rings) = self.rings() else { return false };
+        if self.attention.get() {
+            self.attend(rings);
+        }
+        rings.end.doze(doze);
+        full_fence();
+        rings.end.settle() || self.attention.get() && self.could_attend(rings)
     }
 
     fn is_ready(&self) -> bool {

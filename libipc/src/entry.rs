@@ -18,7 +18,7 @@
 
 use crate::error::PeerMisbehaviour;
 use crate::message::{Message, WORDS};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Bytes of an entry: one cache line.
 pub const ENTRY_BYTES: usize = 64;
@@ -99,7 +99,7 @@ impl Entry {
             | u64::from(packet.message.len) << LEN_SHIFT
             | (packet.kind as u64) << KIND_SHIFT
             | u64::from(mark) << MARK_SHIFT;
-        // Release: pairs with the acquire in `load`; whoever sees the mark sees cookie and words.
+        // Release: pairs with the acquire fence in `load`; whoever sees the mark sees cookie and words.
         self.head.store(head, Ordering::Release);
     }
 
@@ -121,9 +121,11 @@ impl Entry {
     /// If the mark is neither this lap's nor the last one's.
     #[inline] // hot path
     pub fn load(&self, mark: u32, entries: u32) -> Result<Option<Arrival<'_>>, PeerMisbehaviour> {
-        let head = self.head.load(Ordering::Acquire);
+        let head = self.head.load(Ordering::Relaxed);
         let found = (head >> MARK_SHIFT) as u32;
         if found == mark {
+            // Pairs with the release in `store`: who has seen the mark sees cookie and words.
+            fence(Ordering::Acquire);
             return Ok(Some(Arrival { entry: self, meta: head as u32 }));
         }
         if found == mark.wrapping_sub(entries) { Ok(None) } else { Err(PeerMisbehaviour::Sequence) }

@@ -32,6 +32,14 @@ impl Message {
         Self { op, len: N as u8, words: all }
     }
 
+    /// The same message, made where this is called. On a path that is rarely taken and wants the message in memory: without it, it would
+    /// be made in memory before it is known which path is taken.
+    #[inline(always)] // moves of registers
+    pub(crate) fn afresh(self) -> Self {
+        let Self { op, len, words: [a, b, c, d, e, f] } = self;
+        Self { op, len, words: [a, b, c, d, e, f] }
+    }
+
     /// The words that count.
     #[inline] // bounds check folds into the caller
     pub fn payload(&self) -> &[u64] {

@@ -64,8 +64,8 @@ impl<R: Ring> Request<'_, R> {
     #[inline(always)] // hot path: the message is built in the ring
     pub fn reply(mut self, message: Message) {
         match core::mem::replace(&mut self.kind, Kind::OneWay) {
-            Kind::Call => self.answer(Kind::Reply, message),
-            kind => self.end_unusual(kind, Kind::Reply, message),
+            Kind::Call => self.origin().answer(Kind::Reply, message),
+            kind => self.origin().end_unusual(kind, Kind::Reply, message.afresh()),
         }
     }
 
@@ -73,7 +73,7 @@ impl<R: Ring> Request<'_, R> {
     /// [`Request::reply`].
     pub fn refuse(mut self, message: Message) {
         let kind = core::mem::replace(&mut self.kind, Kind::OneWay);
-        self.end_unusual(kind, Kind::Refused, message);
+        self.origin().end_unusual(kind, Kind::Refused, message);
     }
 
     /// Sends a completion that is not the last, of a multishot call.
@@ -116,18 +116,36 @@ impl<R: Ring> Request<'_, R> {
         })
     }
 
+    #[inline(always)] // moves of registers
+    fn origin(&self) -> Origin<'_, R> {
+        let Self { server, channel, index, cookie, opening, .. } = *self;
+        Origin { server, channel, index, cookie, opening }
+    }
+}
+
+/// Where a request came from, as a value: a request whose address is taken must be in memory, with all words of its message, before anybody
+/// knows which of them are wanted.
+struct Origin<'s, R: Ring> {
+    server: &'s Server<R>,
+    channel: &'s Channel<R>,
+    index: usize,
+    cookie: u64,
+    opening: u64,
+}
+
+impl<R: Ring> Origin<'_, R> {
     /// Delivers what ends an ordinary call.
-    #[inline(always)] // as `reply`
+    #[inline(always)] // as `Request::reply`
     fn answer(&self, kind: Kind, message: Message) {
         match &self.server.mailbox {
-            Some(mailbox) => mailbox.answer(self.cookie, (kind != Kind::Dropped).then_some(message)),
+            Some(mailbox) => mailbox.answer(self.cookie, (kind != Kind::Dropped).then_some(message.afresh())),
             None => self.channel.answer(self.opening, kind, self.cookie, message),
         }
     }
 
     /// Ends a request of `asked` that is not plain, or in a way that is not.
     #[cold]
-    fn end_unusual(&self, asked: Kind, kind: Kind, message: Message) {
+    fn end_unusual(self, asked: Kind, kind: Kind, message: Message) {
         if asked == Kind::OneWay {
             return;
         }
@@ -151,10 +169,10 @@ impl<R: Ring> Drop for CancelWait<'_, '_, R> {
 }
 
 impl<R: Ring> Drop for Request<'_, R> {
-    #[inline] // hot path: a branch when it was answered
+    #[inline(always)] // hot path: a branch when it was answered
     fn drop(&mut self) {
         if self.kind != Kind::OneWay {
-            self.end_unusual(self.kind, Kind::Dropped, Message::default());
+            self.origin().end_unusual(self.kind, Kind::Dropped, Message::default());
         }
     }
 }

@@ -25,7 +25,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use crate::arena::{ArenaMemory, Loan};
-use crate::bell::{Doze, Ring};
+use crate::bell::{Doze, Ring, full_fence};
 use crate::cancel::Cancellations;
 use crate::chain::Chains;
 use crate::channel::{Bells, End, Memory, NativePeer, Role};
@@ -256,9 +256,25 @@ impl<R: Ring> Channel<R> {
         self.grants.close();
     }
 
-    /// Whether there is a request to take, for a task that waits if `wanted`. A client that has closed is let go here, and one that
-    /// comes back is let in.
+    /// Whether there is a request to take, for a task that waits if `wanted`.
+    #[inline] // once per round: mostly the first or the second line decides
     fn look(&self, wanted: bool) -> bool {
+        let Some(end) = &self.end else {
+            return false;
+        };
+        if end.is_closed() {
+            return self.look_closely(wanted);
+        }
+        match end.input.is_ready() {
+            true if wanted && self.in_flight.get() < self.limit.get() => true,
+            false if !end.peer_closed() => false,
+            _ => self.look_closely(wanted),
+        }
+    }
+
+    /// As [`Channel::look`]. A client that has closed is let go here, and one that comes back is let in.
+    #[cold]
+    fn look_closely(&self, wanted: bool) -> bool {
         let Some(end) = &self.end else {
             return false;
         };
@@ -367,6 +383,23 @@ impl<R: Ring> Channel<R> {
             return takes || self.next_control(end).is_some();
         }
         end.peer_closed()
+    }
+
+    /// The end of a round, behind the announcement of a doze and a full fence: publishes, and looks as [`Channel::is_ready`].
+    #[inline] // once per round
+    fn settle(&self, wanted: bool) -> bool {
+        let Some(end) = &self.end else { return false };
+        let arrived = end.settle();
+        if self.unanswered.replace(false) {
+            end.offer_room();
+        }
+        (arrived || end.is_closed()) && self.is_still_ready(wanted)
+    }
+
+    /// Kept out of line: between two rounds there is mostly nothing.
+    #[cold]
+    fn is_still_ready(&self, wanted: bool) -> bool {
+        self.is_ready(wanted)
     }
 
     #[inline(always)] // as `Request::reply`
@@ -648,8 +681,9 @@ impl<R: Ring> Server<R> {
     /// be a second maker of requests, and both would make them elsewhere and copy them.
     #[inline] // loads, as with a plain call
     fn found(&self) -> Request<'_, R> {
-        let (index, packet) = self.found.get();
-        self.request(index, packet)
+        // Field by field: otherwise the gaps between them are copied too, byte by byte.
+        let (index, Packet { kind, cookie, message: Message { op, len, words } }) = self.found.get();
+        self.request(index, Packet { kind, cookie, message: Message { op, len, words } })
     }
 
     #[inline] // hot path
@@ -690,7 +724,7 @@ impl<R: Ring> Server<R> {
     /// Whether any channel has a request.
     fn look(&self) -> bool {
         // Every channel is looked at: closed ones are let go on the way.
-        let wanted = self.waiting.len() > 0;
+        let wanted = self.waiting.any();
         self.channels.iter().fold(self.has_beside(), |any, channel| channel.look(wanted) || any)
     }
 
@@ -739,8 +773,16 @@ impl<R: Ring> Link for Server<R> {
         }
     }
 
+    fn settle(&self, doze: Doze) -> bool {
+        Link::doze(self, doze);
+        full_fence();
+        let wanted = self.waiting.any();
+        let beside = (wanted || self.mailbox.is_some()) && self.has_beside();
+        self.channels.iter().fold(beside, |any, channel| channel.settle(wanted) || any)
+    }
+
     fn is_ready(&self) -> bool {
-        let wanted = self.waiting.len() > 0;
+        let wanted = self.waiting.any();
         (wanted || self.mailbox.is_some()) && self.has_beside()
             || self.channels.iter().any(|channel| channel.is_ready(wanted))
     }

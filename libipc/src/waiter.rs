@@ -9,6 +9,8 @@ use alloc::collections::VecDeque;
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
 
+use crate::executor;
+
 /// A place for one waker.
 pub(crate) struct Waiter(Cell<Option<Waker>>);
 
@@ -18,8 +20,18 @@ impl Waiter {
     }
 
     /// Calls the waker registered last.
-    #[inline] // hot path
+    #[inline] // hot path: mostly a waker of this crate's executor, which is a bit to set
     pub(crate) fn wake(&self) {
+        // SAFETY: the cell is reached from one thread only (it is not Sync), and nothing runs while the reference lives that could
+        // replace the waker: `wake_own` sets a bit.
+        let woken = unsafe { &*self.0.as_ptr() }.as_ref().is_none_or(executor::wake_own);
+        if !woken {
+            self.wake_foreign();
+        }
+    }
+
+    #[cold]
+    fn wake_foreign(&self) {
         if let Some(waker) = self.0.take() {
             waker.wake_by_ref();
             // Unless waking registered another: then the newer one stays.
@@ -106,6 +118,12 @@ impl Waiting {
         } else {
             self.wake_other();
         }
+    }
+
+    /// Whether anybody waits.
+    #[inline] // once per round
+    pub(crate) fn any(&self) -> bool {
+        self.first_waits.get() || !self.others.borrow().is_empty()
     }
 
     /// How many wait.

@@ -123,30 +123,42 @@ const ROUND: [&str; 2] = ["poll", "publish"];
 
 #[test]
 fn found_at_the_first_look_nobody_dozes() {
+    let script = Script { patience: Some(Patience { polls: 1, watches: 0 }), ..Script::default() };
     let expected = [&ROUND[..], &["look", "flush"], &ROUND, &["flush"]].concat();
-    assert_eq!(trace(Script::default(), 1), expected);
+    assert_eq!(trace(script, 1), expected);
 }
 
 #[test]
-fn without_user_interrupts_it_blocks_and_looks_again_before_it_parks() {
-    let parked = [&ROUND[..], &["look", "blocked", "look", "park", "running"], &ROUND, &["flush"]].concat();
+fn without_patience_it_blocks_at_once_and_looks_before_it_parks() {
+    let parked = [&ROUND[..], &["blocked", "look", "park", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(Script::default(), 100), parked);
-    // What came between the first look and the announcement is found by the second look: no park.
-    let rescued = [&ROUND[..], &["look", "blocked", "look", "flush", "running"], &ROUND, &["flush"]].concat();
-    assert_eq!(trace(Script::default(), 2), rescued);
+    // What came before the announcement is found by the look behind it: no park.
+    let rescued = [&ROUND[..], &["blocked", "look", "flush", "running"], &ROUND, &["flush"]].concat();
+    assert_eq!(trace(Script::default(), 1), rescued);
 }
 
 #[test]
 fn with_user_interrupts_it_arms_then_blocks_looking_again_after_each() {
     let patience = Some(Patience { polls: 0, watches: 1 });
     let script = || Script { can_arm: true, patience, ..Script::default() };
-    let parked =
-        [&ROUND[..], &["look", "armed", "look", "blocked", "look", "park", "running"], &ROUND, &["flush"]].concat();
+    let parked = [
+        &ROUND[..],
+        &["look", "publish", "armed", "look", "publish", "blocked", "look", "park", "running"],
+        &ROUND,
+        &["flush"],
+    ]
+    .concat();
     assert_eq!(trace(script(), 100), parked);
-    let rescued_armed = [&ROUND[..], &["look", "armed", "look", "flush", "running"], &ROUND, &["flush"]].concat();
+    let rescued_armed =
+        [&ROUND[..], &["look", "publish", "armed", "look", "flush", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script(), 2), rescued_armed);
-    let rescued_blocked =
-        [&ROUND[..], &["look", "armed", "look", "blocked", "look", "flush", "running"], &ROUND, &["flush"]].concat();
+    let rescued_blocked = [
+        &ROUND[..],
+        &["look", "publish", "armed", "look", "publish", "blocked", "look", "flush", "running"],
+        &ROUND,
+        &["flush"],
+    ]
+    .concat();
     assert_eq!(trace(script(), 3), rescued_blocked);
 }
 
@@ -158,7 +170,7 @@ fn a_user_interrupt_while_armed_ends_the_doze() {
         taken: RefCell::new([0, 0, 1 << 5].into()), // first round, first and second look at the doorbell
         ..Script::default()
     };
-    let expected = [&ROUND[..], &["look", "armed", "look", "flush", "running"], &ROUND, &["flush"]].concat();
+    let expected = [&ROUND[..], &["look", "publish", "armed", "look", "flush", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script, 100), expected);
 }
 
@@ -178,9 +190,9 @@ fn who_owes_a_bell_parks_at_once() {
         patience: Some(Patience { polls: 100, watches: 100 }),
         ..Script::default()
     };
-    let parked = [&ROUND[..], &["blocked", "look", "park", "running"], &ROUND, &["flush"]].concat();
+    let parked = [&ROUND[..], &["publish", "blocked", "look", "park", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script(), 100), parked);
-    let found = [&ROUND[..], &["blocked", "look", "flush", "running"], &ROUND, &["flush"]].concat();
+    let found = [&ROUND[..], &["publish", "blocked", "look", "flush", "running"], &ROUND, &["flush"]].concat();
     assert_eq!(trace(script(), 1), found);
 }
 

@@ -1,26 +1,30 @@
 //! What an executor does when no task is ready: it goes to sleep in stages, each deeper and cheaper for others.
 //!
 //! ```text
+//!   publish
+//!     │
 //!   look     Running: polls the rings
 //!     │ none of `polls` looks found anything
-//!   doze(Armed), fence, look again                (where peers can reach a running thread)
+//!   settle(Armed): doze, fence, publish, look     (where peers can reach a running thread)
 //!     │
 //!   watch    Armed: polls the doorbell's word only
 //!     │ nothing in `watches` looks
-//!   doze(Blocked), fence, look again
+//!   settle(Blocked): doze, fence, publish, look
 //!     │
 //!   park     Blocked: waits in the kernel
 //! ```
 //!
-//! Any success goes back through doze(Running) to the next round. "Fence, look again" after each announcement is what makes the
-//! bell safe ([`crate::bell`]).
+//! Any success leads to the next round, which says Running again if a doze was announced. "Doze, fence, look" is what makes the bell safe
+//! ([`crate::bell`]), and so does the same fence between what was pushed and the look at the peers' dozes: an executor without patience,
+//! one that has the hart to itself, begins with the last `settle`, and publishes and announces in one go. Publishing may wake tasks, so each
+//! settle is followed by a look at the ready set too.
 //!
 //! How long each stage lasts adapts (`Trial`): where looking never helps it soon is not done any more; with a busy peer on
 //! another hart it mostly helps and stays. A stage of no length is passed over, its announcement included. With a peer of the own hart
 //! to wake ([`Port::owes`]) there is nothing to wait for: the executor parks at once, and parking is switching to that peer.
 
-use crate::bell::{Doze, full_fence};
-use crate::executor::{Counters, Link, any_ready, count, doze};
+use crate::bell::Doze;
+use crate::executor::{Counters, Link, any_ready, count, settle};
 use crate::port::{Patience, Port};
 
 /// How often to try something that may be in vain: at most `max` times, halved by each failure, restored by a success. Once
@@ -62,36 +66,70 @@ impl Trial {
 
 /// The stages with what was learnt about them.
 pub(crate) struct Idle {
+    /// There are stages before Blocked.
+    patient: bool,
+    /// Peers were told that this thread dozes, and not yet that it does not.
+    pub(crate) dozes: bool,
     polls: Trial,
     watches: Trial,
 }
 
 impl Idle {
     pub(crate) fn new(patience: Patience) -> Self {
-        Self { polls: Trial::new(patience.polls), watches: Trial::new(patience.watches) }
+        Self {
+            patient: patience != Patience::NONE,
+            dozes: false,
+            polls: Trial::new(patience.polls),
+            watches: Trial::new(patience.watches),
+        }
     }
 
-    /// Returns when a link has something or bits came; these are returned.
-    #[inline] // under load only its first line runs
-    pub(crate) fn wait<P: Port>(&mut self, port: &P, links: &[&dyn Link], counters: &Counters) -> u64 {
-        // The first look is free: under load it succeeds, and says nothing about patience. Who parks at once looks after the doze.
-        let owes = port.owes();
-        if !owes && (any_ready(links) || self.look(links)) {
+    /// Publishes, then returns when a link has something, bits came, or publishing has woken a task, which `woken` tells. The bits are
+    /// returned.
+    #[inline] // with one call in flight, most of what an executor does
+    pub(crate) fn wait<P: Port>(
+        &mut self,
+        port: &P,
+        links: &[&dyn Link],
+        counters: &Counters,
+        woken: impl Fn() -> bool,
+    ) -> u64 {
+        if self.patient
+            && let Some(bits) = self.linger(port, links, counters, &woken)
+        {
+            port.flush();
+            return bits;
+        }
+        self.dozes = true;
+        if settle(links, Doze::Blocked) || woken() {
             port.flush();
             return 0;
         }
-        let bits = match self.doze(port, links, owes, counters) {
-            Some(bits) => {
-                port.flush();
-                bits
-            }
-            None => {
-                count(&counters.parks, 1);
-                port.park()
-            }
-        };
-        doze(links, Doze::Running);
-        bits
+        count(&counters.parks, 1);
+        port.park()
+    }
+
+    /// The stages before Blocked.
+    #[inline(never)] // its registers would burden those who have no such stages
+    fn linger<P: Port>(
+        &mut self,
+        port: &P,
+        links: &[&dyn Link],
+        counters: &Counters,
+        woken: impl Fn() -> bool,
+    ) -> Option<u64> {
+        links.iter().for_each(|link| link.publish());
+        if woken() {
+            return Some(0);
+        }
+        if port.owes() {
+            return None;
+        }
+        // The first look is free: under load it succeeds, and says nothing about patience.
+        if any_ready(links) || self.look(links) {
+            return Some(0);
+        }
+        if port.can_arm() { self.watch(port, links, counters, woken) } else { None }
     }
 
     #[inline] // where an executor of two harts waits for its next message
@@ -102,29 +140,20 @@ impl Idle {
         found
     }
 
-    /// Announces one doze after the other. `None`: Blocked, and nothing has come.
-    #[inline]
-    fn doze<P: Port>(&mut self, port: &P, links: &[&dyn Link], owes: bool, counters: &Counters) -> Option<u64> {
-        if !owes && port.can_arm() {
-            let bits = self.watch(port, links, counters);
-            if bits.is_some() {
-                return bits;
-            }
-        }
-        doze(links, Doze::Blocked);
-        full_fence();
-        any_ready(links).then_some(0)
-    }
-
-    fn watch<P: Port>(&mut self, port: &P, links: &[&dyn Link], counters: &Counters) -> Option<u64> {
+    fn watch<P: Port>(
+        &mut self,
+        port: &P,
+        links: &[&dyn Link],
+        counters: &Counters,
+        woken: impl Fn() -> bool,
+    ) -> Option<u64> {
         let tries = self.watches.tries();
         if tries == 0 {
             return None;
         }
         count(&counters.arms, 1);
-        doze(links, Doze::Armed);
-        full_fence();
-        if any_ready(links) {
+        self.dozes = true;
+        if settle(links, Doze::Armed) || woken() {
             return Some(0);
         }
         let bits = (0..tries).map(|_| port.take()).find(|bits| *bits != 0);

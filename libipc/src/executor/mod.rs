@@ -6,9 +6,9 @@
 //!      ^                                                                │
 //!      '──────────────────────── Pending ───────────────────────────────'
 //!
-//!   round:  bits = port.take() ─> links.poll(bits) ─> run_ready ─> links.publish ─> anything ready? ─yes─> round
-//!                                                                                       │no
-//!                                                                                     idle (see `idle`)
+//!   round:  bits = port.take() ─> links.poll(bits) ─> run_ready ─> anything ready? ─yes─> links.publish ─> round
+//!                                                                       │no
+//!                                                                     idle, which publishes (see `idle`)
 //! ```
 //!
 //! One round drains every ring, then runs every ready task once, then publishes: so what the tasks send in a round is one
@@ -33,7 +33,7 @@ use core::cell::{Cell, RefCell};
 use core::future::Future;
 use core::task::Waker;
 
-use crate::bell::Doze;
+use crate::bell::{Doze, full_fence};
 use crate::port::{Patience, Port};
 use idle::Idle;
 use pool::Pool;
@@ -41,6 +41,7 @@ use pool::Pool;
 pub use events::Events;
 #[cfg(all(test, not(loom)))]
 pub(crate) use ready::ReadySet;
+pub(crate) use ready::wake_own;
 pub use timer::{Clock, Timers};
 pub use tree::{Observer, Tree};
 
@@ -58,6 +59,21 @@ pub trait Link {
 
     /// Whether [`Link::poll`] would find something.
     fn is_ready(&self) -> bool;
+
+    /// The end of a round that leaves nothing to do: [`Link::publish`], [`Link::doze`], full fence, [`Link::is_ready`]. All in one, because
+    /// with one call in flight a round is not much more than its links' calls. As publishing may, it may wake tasks.
+    fn settle(&self, doze: Doze) -> bool {
+        self.publish();
+        self.doze(doze);
+        full_fence();
+        self.is_ready()
+    }
+
+    /// The beginning of the round after a doze: [`Link::doze`] and [`Link::poll`].
+    fn resume(&self, bits: u64) -> bool {
+        self.doze(Doze::Running);
+        self.poll(bits)
+    }
 
     /// Calls `visit` for everybody who waits here, with what for: the raw material of an await tree.
     fn waits(&self, _visit: &mut dyn FnMut(Wait, &Waker)) {}
@@ -228,31 +244,29 @@ impl<'a> Executor<'a> {
         let mut idle = Idle::new(patience);
         let mut bits = 0;
         while self.pool.live() > 0 {
-            self.round(&links, bits | port.take());
+            let bits_now = bits | port.take();
+            let dozed = core::mem::take(&mut idle.dozes);
+            for link in &links {
+                if dozed {
+                    link.resume(bits_now)
+                } else {
+                    link.poll(bits_now)
+                };
+            }
             bits = 0;
-            if self.pool.any_ready() {
+            let polls = match self.clock.get() {
+                None => self.pool.run_ready(),
+                Some(clock) => self.pool.run_ready_at(clock.now()),
+            };
+            count(&self.counters.polls, polls);
+            count(&self.counters.rounds, 1);
+            if self.pool.any_ready() || self.pool.live() == 0 {
+                links.iter().for_each(|link| link.publish());
                 port.flush();
-            } else if self.pool.live() > 0 {
-                bits = idle.wait(port, &links, &self.counters);
+            } else {
+                bits = idle.wait(port, &links, &self.counters, || self.pool.any_ready());
             }
         }
-        port.flush();
-    }
-
-    #[inline] // has one caller
-    fn round(&self, links: &[&'a dyn Link], bits: u64) {
-        for link in links {
-            link.poll(bits);
-        }
-        let polls = match self.clock.get() {
-            None => self.pool.run_ready(),
-            Some(clock) => self.pool.run_ready_at(clock.now()),
-        };
-        count(&self.counters.polls, polls);
-        for link in links {
-            link.publish();
-        }
-        count(&self.counters.rounds, 1);
     }
 
     /// The counts so far.
@@ -281,11 +295,11 @@ impl<'a> Spawner<'a> {
     }
 }
 
-/// Tells every peer.
-fn doze(links: &[&dyn Link], doze: Doze) {
-    for link in links {
-        link.doze(doze);
-    }
+/// Ends the round of every link; whether any has something.
+#[inline] // once per round
+fn settle(links: &[&dyn Link], doze: Doze) -> bool {
+    // All of them, whatever the first one has.
+    links.iter().fold(false, |any, link| link.settle(doze) | any)
 }
 
 /// Whether any link has something.

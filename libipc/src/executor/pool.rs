@@ -86,7 +86,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Polls every task that was ready when its word was taken; returns how many.
-    #[inline] // once per round: a call of its own saves and restores thirteen registers
+    #[inline(always)] // as `ReadySet::run`
     pub(crate) fn run_ready(&self) -> u64 {
         let mut polls = 0;
         self.ready.run(|index, waker| {

@@ -90,36 +90,38 @@ impl ReadySet {
     }
 
     /// Takes the ready tasks of the most urgent level that has any, word by word, and calls `run` with each one's index and waker.
-    #[inline] // has one caller
-    pub(crate) fn run(&self, run: impl FnMut(usize, &Waker)) {
+    #[inline(always)] // once per round: a call of its own saves and restores thirteen registers
+    pub(crate) fn run(&self, mut run: impl FnMut(usize, &Waker)) {
+        let words = self.most_urgent();
+        let mut first = words.start * BITS;
+        for word in &self.words[words] {
+            if word.bits.load(Ordering::Relaxed) != 0 {
+                // Acquire: a task sees what its waker saw.
+                let mut bits = word.bits.swap(0, Ordering::Acquire);
+                let mut index = first;
+                while bits != 0 {
+                    if bits & 1 != 0 {
+                        run(index, &BorrowedWaker::new(word, index % BITS));
+                    }
+                    bits >>= 1;
+                    index += 1;
+                }
+            }
+            first += BITS;
+        }
+    }
+
+    /// The words of the level that runs: the most urgent with a ready task, or the last.
+    #[inline] // mostly there is one level, and nothing to choose
+    fn most_urgent(&self) -> Range<usize> {
         let mut start = 0;
-        // Mostly there is one level, and nothing to choose.
         for end in &self.ends {
             if self.words[start..*end].iter().any(|word| word.bits.load(Ordering::Relaxed) != 0) {
-                return self.run_words(start..*end, run);
+                return start..*end;
             }
             start = *end;
         }
-        self.run_words(start..self.words.len(), run);
-    }
-
-    #[inline] // the body of `run`
-    fn run_words(&self, words: Range<usize>, mut run: impl FnMut(usize, &Waker)) {
-        for (number, word) in words.clone().zip(&self.words[words]) {
-            if word.bits.load(Ordering::Relaxed) == 0 {
-                continue;
-            }
-            // Acquire: a task sees what its waker saw.
-            let mut bits = word.bits.swap(0, Ordering::Acquire);
-            let mut bit = 0;
-            while bits != 0 {
-                if bits & 1 != 0 {
-                    run(number * BITS + bit, &BorrowedWaker::new(word, bit));
-                }
-                bits >>= 1;
-                bit += 1;
-            }
-        }
+        start..self.words.len()
     }
 }
 
@@ -173,6 +175,18 @@ unsafe fn wake(data: *const ()) {
     }
 }
 
+/// Wakes a task of an executor of this crate, without a call through a table. False if `waker` is of another make.
+#[inline] // hot path: two instructions more than the table's function
+pub(crate) fn wake_own(waker: &Waker) -> bool {
+    let own = core::ptr::eq(waker.vtable(), &VTABLE);
+    if own {
+        // SAFETY: data that goes with `VTABLE` comes from `BorrowedWaker::new` or `clone`, and `waker` keeps the word alive.
+        unsafe { wake_by_ref(waker.data()) };
+    }
+    own
+}
+
+#[inline] // as `wake_own`
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: the waker keeps the word alive.
     let word = unsafe { &*word(data) };
