@@ -490,11 +490,20 @@ impl Core {
             hart.clock += if T::TIMED { timing.interrupt(id, woken) } else { 1 };
         }
         let mut transferred = transferred.unwrap_or(false);
+        // How the block before was left, and the block where that leads to, if they are known.
+        let mut edge = hart.edge;
+        let mut next = blocks.successor(edge);
         loop {
-            let bytes =
-                if D::ACTIVE { debug.before(hart, &bus.ram).map_err(|stop| (transferred, stop))? } else { u64::MAX };
-            let chained = blocks.successor(hart.edge);
-            let found = if chained != NONE { Ok(chained) } else { lookup(hart, bus, blocks) };
+            let bytes = if D::ACTIVE {
+                debug.before(hart, &bus.ram).map_err(|stop| {
+                    hart.edge = edge;
+                    (transferred, stop)
+                })?
+            } else {
+                u64::MAX
+            };
+            let found = if next != NONE { Ok(next) } else { lookup(hart, bus, blocks, edge) };
+            (edge, next) = (Edge::UNKNOWN, NONE);
             let flow = match found {
                 Ok(index) => {
                     let block = blocks.block(index);
@@ -510,16 +519,14 @@ impl Core {
                         &*block.insns
                     };
                     let flow = execute(hart, bus, timing, insns);
-                    hart.edge = match flow {
-                        Flow::Next | Flow::Taken if index != STRADDLING && (!D::ACTIVE || bytes >= block.bytes) => {
-                            Edge { block: index, taken: flow == Flow::Taken }
-                        }
-                        _ => Edge::UNKNOWN,
-                    };
+                    let whole = !D::ACTIVE || bytes >= block.bytes;
+                    if matches!(flow, Flow::Next | Flow::Taken) && index != STRADDLING && whole {
+                        let taken = flow == Flow::Taken;
+                        (edge, next) = (Edge { block: index, taken }, block.successors[usize::from(taken)]);
+                    }
                     flow
                 }
                 Err(exception) => {
-                    hart.edge = Edge::UNKNOWN;
                     hart.fetch_fault(exception);
                     Flow::Exception
                 }
@@ -558,6 +565,7 @@ impl Core {
                 break;
             }
         }
+        hart.edge = edge;
         if bus.ram.attention {
             self.settle(timing);
         }
@@ -565,19 +573,21 @@ impl Core {
     }
 }
 
-/// Finds the block at `hart.pc`, and links it to the block executed before if both lie in one page.
-fn lookup(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache) -> Result<u32, Exception> {
+/// Finds the block at `hart.pc`, and links it to the block executed before, left by `edge`, if both lie in one page.
+#[inline(always)]
+fn lookup(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, edge: Edge) -> Result<u32, Exception> {
     let offset = hart.translate_fetch(&mut bus.ram, hart.pc)?;
     let Found::Block(index) = blocks.lookup(&mut bus.ram, offset) else { return straddle(hart, bus, blocks, offset) };
     hart.sync_translations(&bus.ram);
     // The successor lies in this page for every mapping of it, or for none.
-    if blocks.stays_in_page(hart.edge) {
-        blocks.link(hart.edge, index);
+    if blocks.stays_in_page(edge) {
+        blocks.link(edge, index);
     }
     Ok(index)
 }
 
 /// The block of the one instruction at `hart.pc`, RAM offset `low`, whose second half lies in the next page.
+#[cold]
 fn straddle(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, low: u64) -> Result<u32, Exception> {
     let high = hart.translate_fetch(&mut bus.ram, hart.pc.wrapping_add(2))?;
     let half = |offset| u32::from(u16::from_le_bytes(bus.ram.read(offset)));

@@ -8,7 +8,7 @@ use super::compressed::expand;
 use super::decode::decode;
 use super::insn::{Insn, Op};
 use crate::board::RAM_BASE;
-use crate::memory::{Memory, PAGE_BYTES};
+use crate::memory::{LINE_BYTES, Memory, PAGE_BYTES};
 use crate::timing::pipeline::{Reach, Tail, schedule, sources};
 
 /// Instructions per block at most.
@@ -32,7 +32,8 @@ impl Edge {
     pub const UNKNOWN: Self = Self { block: NONE, taken: false };
 }
 
-/// A decoded block.
+/// A decoded block. Its alignment makes the way from a number to a block a shift.
+#[repr(align(64))]
 pub(crate) struct Block {
     pub insns: Box<[Insn]>,
     /// RAM offset of the first instruction.
@@ -40,13 +41,14 @@ pub(crate) struct Block {
     /// RAM offset one past the last.
     pub end: u64,
     /// Successors in the same page: after a fall-through, after a taken direct branch.
-    successors: [u32; 2],
+    pub successors: [u32; 2],
     /// First instruction is 4 bytes long and not on a 4-byte boundary.
     pub split_head: bool,
     /// Registers that the first instruction reads, as [`sources`] gives them, for a late result of the block before.
     pub head: u64,
-    /// Physical address and length.
-    pub physical: u64,
+    /// Physical numbers of the first and the last cache line.
+    pub first_line: u64,
+    pub last_line: u64,
     pub bytes: u64,
     /// A result that is late for the block behind.
     pub tail: Tail,
@@ -196,7 +198,8 @@ impl BlockCache {
         Block {
             split_head: head.len == 4 && start % 4 == 2,
             head: sources(&head),
-            physical: start + RAM_BASE,
+            first_line: (RAM_BASE + start) / LINE_BYTES,
+            last_line: (RAM_BASE + end.max(start + 1) - 1) / LINE_BYTES,
             bytes: end - start,
             insns: insns.into_boxed_slice(),
             start,

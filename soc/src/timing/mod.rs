@@ -9,6 +9,7 @@ pub mod params;
 pub mod pipeline;
 mod predictor;
 pub(crate) mod rocket;
+mod target_buffer;
 mod translation;
 
 use crate::hart::block::Block;

@@ -4,30 +4,20 @@
 //! buffer costs one cycle instead of a misprediction. The global history moves only with branches that hit in the buffer.
 
 use super::Indirect;
-use super::params::{BHT_ENTRIES, BHT_HISTORY, BTB_ENTRIES, MISPREDICT, PREDECODE_REDIRECT, RAS_ENTRIES};
+use super::params::{BHT_ENTRIES, BHT_HISTORY, MISPREDICT, PREDECODE_REDIRECT, RAS_ENTRIES};
+use super::target_buffer::TargetBuffer;
 
 /// Bits of history that enter the index (BTB.scala, historyBits).
 const HISTORY_BITS: u32 = 3;
 /// floor(sqrt(3) / 2 * 2^8), the multiplier of the history hash (BTB.scala).
 const HISTORY_MULTIPLIER: u32 = 221;
-const HASH_SLOTS: usize = 256;
-const NO_ENTRY: u8 = u8::MAX;
-
-#[derive(Clone, Copy, Default)]
-struct Target {
-    pc: u64,
-    target: u64,
-    used: u64,
-}
-
 /// Predictor state of one hart.
 pub(crate) struct Predictor {
-    targets: [Target; BTB_ENTRIES],
-    /// Where the entry of a pc probably is; saves the associative search.
-    hint: [u8; HASH_SLOTS],
-    time: u64,
+    targets: TargetBuffer,
     taken: [bool; BHT_ENTRIES],
     history: u32,
+    /// What the history contributes to the index into `taken`.
+    history_index: usize,
     returns: [u64; RAS_ENTRIES],
     depth: usize,
     top: usize,
@@ -39,11 +29,10 @@ pub(crate) struct Predictor {
 impl Predictor {
     pub fn new() -> Self {
         Self {
-            targets: [Target { pc: u64::MAX, ..Target::default() }; BTB_ENTRIES],
-            hint: [NO_ENTRY; HASH_SLOTS],
-            time: 0,
+            targets: TargetBuffer::new(),
             taken: [false; BHT_ENTRIES],
             history: 0,
+            history_index: 0,
             returns: [0; RAS_ENTRIES],
             depth: 0,
             top: 0,
@@ -54,23 +43,25 @@ impl Predictor {
 
     /// Forgets the targets: code has changed (`fence.i` flushes the buffer with the instruction cache).
     pub fn flush_targets(&mut self) {
-        self.targets.fill(Target { pc: u64::MAX, ..Target::default() });
-        self.hint.fill(NO_ENTRY);
+        self.targets.clear();
     }
 
     /// A conditional branch.
-    #[inline]
+    #[inline(always)]
     pub fn branch(&mut self, pc: u64, target: u64, taken: bool) -> u64 {
         self.called = false;
         let slot = self.history_slot(pc);
         let predicted = self.taken[slot];
         self.taken[slot] = taken;
-        let hit = self.find(pc).is_some();
+        let hit = self.targets.find(pc).is_some();
         if hit || predicted != taken {
-            self.history = (self.history >> 1 | u32::from(taken) << (BHT_HISTORY - 1)) & ((1 << BHT_HISTORY) - 1);
+            self.history = self.history >> 1 | u32::from(taken) << (BHT_HISTORY - 1);
+            let hashed =
+                (HISTORY_MULTIPLIER * self.history) >> (BHT_HISTORY - HISTORY_BITS) & ((1 << HISTORY_BITS) - 1);
+            self.history_index = (hashed as usize) << (BHT_ENTRIES.ilog2() - HISTORY_BITS);
         }
         if taken && !hit {
-            self.insert(pc, target);
+            self.targets.insert(pc, target);
         }
         match (predicted == taken, taken && !hit) {
             (false, _) => self.mispredicted(),
@@ -82,9 +73,9 @@ impl Predictor {
     /// A direct jump.
     #[inline]
     pub fn jump(&mut self, pc: u64, target: u64, link: Option<u64>) -> u64 {
-        let hit = self.find(pc).is_some();
+        let hit = self.targets.find(pc).is_some();
         if !hit {
-            self.insert(pc, target);
+            self.targets.insert(pc, target);
         }
         self.called = false;
         if let Some(link) = link {
@@ -96,19 +87,19 @@ impl Predictor {
     /// An indirect jump. `at_once`: right behind a taken transfer; a return then goes by the stack as it was before its call.
     #[inline]
     pub fn indirect(&mut self, pc: u64, target: u64, kind: Indirect, link: u64, at_once: bool) -> u64 {
-        let hit = self.find(pc);
+        let hit = self.targets.find(pc);
         let stale = at_once && self.called;
         let guess = match (kind, hit) {
             (Indirect::Return, _) if stale => {
                 self.pop();
                 None
             }
-            (Indirect::Return, _) => self.pop().or(hit.map(|entry| self.targets[entry].target)),
-            (_, hit) => hit.map(|entry| self.targets[entry].target),
+            (Indirect::Return, _) => self.pop().or(hit.map(|place| self.targets.target(place))),
+            (_, hit) => hit.map(|place| self.targets.target(place)),
         };
         match hit {
-            Some(entry) => self.targets[entry].target = target,
-            None => self.insert(pc, target),
+            Some(place) => self.targets.set_target(place, target),
+            None => self.targets.insert(pc, target),
         }
         self.called = false;
         if kind == Indirect::Call {
@@ -126,33 +117,11 @@ impl Predictor {
         MISPREDICT
     }
 
+    #[inline(always)]
     fn history_slot(&self, pc: u64) -> usize {
         let high = pc >> 2;
         let address = (high % BHT_ENTRIES as u64) ^ (high / BHT_ENTRIES as u64) & 3;
-        let hashed = (HISTORY_MULTIPLIER * self.history) >> (BHT_HISTORY - HISTORY_BITS) & ((1 << HISTORY_BITS) - 1);
-        (address as usize ^ (hashed as usize) << (BHT_ENTRIES.ilog2() - HISTORY_BITS)) % BHT_ENTRIES
-    }
-
-    #[inline]
-    fn find(&mut self, pc: u64) -> Option<usize> {
-        let entry = usize::from(self.hint[hash(pc)]);
-        let entry = if self.targets.get(entry).is_some_and(|target| target.pc == pc) {
-            entry
-        } else {
-            let entry = self.targets.iter().position(|target| target.pc == pc)?;
-            self.hint[hash(pc)] = entry as u8;
-            entry
-        };
-        self.time += 1;
-        self.targets[entry].used = self.time;
-        Some(entry)
-    }
-
-    fn insert(&mut self, pc: u64, target: u64) {
-        self.time += 1;
-        let oldest = (0..BTB_ENTRIES).min_by_key(|&entry| self.targets[entry].used).unwrap_or(0);
-        self.targets[oldest] = Target { pc, target, used: self.time };
-        self.hint[hash(pc)] = oldest as u8;
+        (address as usize ^ self.history_index) % BHT_ENTRIES
     }
 
     fn push(&mut self, address: u64) {
@@ -171,10 +140,6 @@ impl Predictor {
         self.depth -= 1;
         Some(address)
     }
-}
-
-fn hash(pc: u64) -> usize {
-    (pc >> 1 ^ pc >> 9) as usize % HASH_SLOTS
 }
 
 #[cfg(test)]

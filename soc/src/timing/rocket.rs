@@ -10,11 +10,15 @@ use super::pipeline::{FAR, Tail};
 use super::predictor::Predictor;
 use super::translation::{PteCache, TlbModel};
 use super::{Indirect, Path, Timing, Touch, params, wait_for};
+use crate::config::MAX_HARTS;
 use crate::hart::block::Block;
 use crate::hart::insn::Ahead;
 use crate::hart::mmu::Walk;
 use crate::memory::LINE_BYTES;
 use crate::outcome::HartStatistics;
+
+/// Distance from the end of an unordered AMO at which it is no longer in the way.
+const AMO_WINDOW: u64 = params::AMO_WINDOW as u64;
 
 /// Model state of one hart.
 struct Model {
@@ -29,9 +33,10 @@ struct Model {
     tail: Tail,
     /// The block that runs was reached by a taken branch or jump.
     transferred: bool,
-    /// Instructions since the last unordered AMO, and since the last memory access.
-    behind_amo: u8,
-    behind_access: u8,
+    /// Instructions so far, and at the end of the last unordered AMO and of the last memory access.
+    executed: u64,
+    amo_end: u64,
+    access_end: u64,
     /// Cycle at which the slot for uncached accesses is free.
     io_free: u64,
     /// The latest hub transaction: line, and when it is over.
@@ -41,7 +46,9 @@ struct Model {
 
 /// Model state of all harts.
 pub(crate) struct Rocket {
-    harts: Vec<Model>,
+    models: Box<[Model; MAX_HARTS]>,
+    /// How many of them there are.
+    harts: usize,
     /// Cycle at which the hub can take the next line; with one hart it never has to wait.
     hub_free: u64,
     rl: u64,
@@ -60,22 +67,33 @@ impl Rocket {
             fetch_line: u64::MAX,
             tail: Tail::default(),
             transferred: false,
-            behind_amo: FAR,
-            behind_access: FAR,
+            executed: u64::from(FAR),
+            amo_end: 0,
+            access_end: 0,
             io_free: 0,
             transaction: (u64::MAX, 0),
             statistics: HartStatistics::default(),
         };
-        Self { harts: (0..harts).map(|_| model()).collect(), hub_free: 0, rl: rl.into(), wl: wl.into() }
+        let models = Box::new(std::array::from_fn(|_| model()));
+        Self { models, harts, hub_free: 0, rl: rl.into(), wl: wl.into() }
+    }
+
+    /// Of hart `hart`, without a test of the range.
+    #[inline(always)]
+    fn model(&mut self, hart: usize) -> &mut Model {
+        &mut self.models[hart % MAX_HARTS]
+    }
+
+    /// Of all harts there are.
+    fn all(&mut self) -> &mut [Model] {
+        &mut self.models[..self.harts]
     }
 
     /// A load, store or walk that misses in the L1D of `hart`, or a store to a line that it only shares.
-    #[cold]
-    #[inline(never)]
     fn data_miss(&mut self, hart: usize, now: u64, physical: u64, touch: Touch) -> u64 {
         let line = physical / LINE_BYTES;
         let (mut elsewhere, mut dirty, mut wait) = (false, false, self.hub_free.saturating_sub(now));
-        for (_, other) in self.harts.iter_mut().enumerate().filter(|&(id, _)| id != hart) {
+        for (_, other) in self.all().iter_mut().enumerate().filter(|&(id, _)| id != hart) {
             let Some(state) = other.l1d.state(physical) else { continue };
             elsewhere = true;
             dirty |= state == State::Modified;
@@ -84,16 +102,17 @@ impl Rocket {
                 wait = wait.max(other.transaction.1.saturating_sub(params::HUB_OVERLAP).saturating_sub(now));
             }
         }
-        let several = self.harts.len() > 1;
-        let model = &mut self.harts[hart];
+        let several = self.harts > 1;
+        let (rl, wl) = (self.rl, self.wl);
+        let model = self.model(hart);
         model.statistics.l1d_misses += 1;
         let mut cost = wait
             + match (several, dirty) {
-                (false, _) => params::L1D_MISS_ONE_HART + self.rl,
-                (true, false) => params::L1D_MISS + self.rl,
+                (false, _) => params::L1D_MISS_ONE_HART + rl,
+                (true, false) => params::L1D_MISS + rl,
                 (true, true) => {
                     model.statistics.l1d_dirty_elsewhere += 1;
-                    params::L1D_MISS_DIRTY_ELSEWHERE + self.rl + self.wl
+                    params::L1D_MISS_DIRTY_ELSEWHERE + rl + wl
                 }
             };
         if touch == Touch::WriteRun {
@@ -111,25 +130,40 @@ impl Rocket {
             cost += params::DIRTY_VICTIM;
             occupied += params::HUB_VICTIM;
         }
+        model.transaction = (line, now + cost);
         if several {
             self.hub_free = self.hub_free.max(now) + occupied;
         }
-        model.transaction = (line, now + cost);
         cost
+    }
+
+    /// An access to RAM that is not plainly a hit.
+    #[cold]
+    #[inline(never)]
+    fn data_slow(&mut self, hart: usize, now: u64, physical: u64, touch: Touch) -> u64 {
+        let l1d = &mut self.model(hart).l1d;
+        match (l1d.state(physical), touch) {
+            (Some(_), Touch::Read) | (Some(State::Modified), _) | (Some(State::Exclusive), Touch::Reserve) => 0,
+            (Some(State::Exclusive), _) => {
+                l1d.set_state(physical, Some(State::Modified));
+                0
+            }
+            _ => self.data_miss(hart, now, physical, touch),
+        }
     }
 
     #[cold]
     #[inline(never)]
     fn fetch_miss(&mut self, hart: usize, now: u64, physical: u64) -> u64 {
-        let dirty = self.harts.iter_mut().any(|other| {
+        let dirty = self.all().iter_mut().any(|other| {
             let dirty = other.l1d.state(physical) == Some(State::Modified);
             if dirty {
                 other.l1d.set_state(physical, Some(State::Shared));
             }
             dirty
         });
-        let several = self.harts.len() > 1;
-        let model = &mut self.harts[hart];
+        let several = self.harts > 1;
+        let model = self.model(hart);
         model.statistics.l1i_misses += 1;
         model.l1i.insert(physical, State::Shared);
         let wait = self.hub_free.saturating_sub(now);
@@ -143,15 +177,16 @@ impl Rocket {
         }
     }
 
-    #[inline(never)]
+    /// The lines from `first` to `last` are fetched one after the other.
+    #[inline(always)]
     fn fetch(&mut self, hart: usize, now: u64, first: u64, last: u64) -> u64 {
         let mut cost = 0;
         for line in first..=last {
-            if self.harts[hart].l1i.state(line * LINE_BYTES).is_none() {
+            if !self.model(hart).l1i.holds(line * LINE_BYTES) {
                 cost += self.fetch_miss(hart, now + cost, line * LINE_BYTES);
             }
         }
-        self.harts[hart].fetch_line = last;
+        self.model(hart).fetch_line = last;
         cost
     }
 }
@@ -170,7 +205,7 @@ impl Timing for Rocket {
 
     #[inline(always)]
     fn block(&mut self, hart: usize, now: u64, block: &Block, transferred: bool) -> u64 {
-        let model = &mut self.harts[hart];
+        let model = self.model(hart);
         let mut cost = 0;
         if transferred && block.split_head {
             cost += params::SPLIT_TARGET;
@@ -181,43 +216,46 @@ impl Timing for Rocket {
         model.tail = block.tail;
         model.transferred = transferred;
         let reach = &block.reach;
-        if usize::from(reach.first_access) + usize::from(model.behind_amo) < params::AMO_WINDOW {
+        if model.executed - model.amo_end < AMO_WINDOW - u64::from(reach.first_access).min(AMO_WINDOW) {
             cost += params::REPLAY;
         }
         if reach.fence {
-            cost += params::FENCE_BEHIND_ACCESS.saturating_sub(model.behind_access.into());
+            cost += params::FENCE_BEHIND_ACCESS.saturating_sub(model.executed - model.access_end);
         }
-        let advance = |old: u8, new: u8| if new == FAR { old.saturating_add(reach.length) } else { new };
-        model.behind_amo = advance(model.behind_amo, reach.behind_amo);
-        model.behind_access = advance(model.behind_access, reach.behind_access);
-        let (first, last) = (block.physical / LINE_BYTES, (block.physical + block.bytes - 1) / LINE_BYTES);
-        if first != model.fetch_line || last != first {
-            cost += self.fetch(hart, now + cost, first, last);
+        model.executed += u64::from(reach.length);
+        if reach.behind_amo != FAR {
+            model.amo_end = model.executed - u64::from(reach.behind_amo);
+        }
+        if reach.behind_access != FAR {
+            model.access_end = model.executed - u64::from(reach.behind_access);
+        }
+        if block.first_line != model.fetch_line || block.last_line != block.first_line {
+            cost += self.fetch(hart, now + cost, block.first_line, block.last_line);
         }
         cost
     }
 
     #[inline(always)]
     fn fetch_misses(&mut self, hart: usize, va: u64) -> bool {
-        self.harts[hart].itlb.misses(va)
+        self.model(hart).itlb.misses(va)
     }
 
     #[inline(always)]
     fn data_misses(&mut self, hart: usize, va: u64) -> bool {
-        self.harts[hart].dtlb.misses(va)
+        self.model(hart).dtlb.misses(va)
     }
 
     fn refill(&mut self, hart: usize, now: u64, va: u64, walk: &Walk, fetch: bool) -> u64 {
         let mut cost = params::WALK_BASE;
         for (level, &entry) in walk.entries[..walk.depth].iter().enumerate() {
             let leaf = level + 1 == walk.depth;
-            cost += if !leaf && self.harts[hart].pte_cache.touch(entry) {
+            cost += if !leaf && self.model(hart).pte_cache.touch(entry) {
                 params::WALK_CACHED
             } else {
                 params::WALK_LEVEL + self.data(hart, now + cost, entry, Touch::Read)
             };
         }
-        let model = &mut self.harts[hart];
+        let model = self.model(hart);
         if fetch {
             model.statistics.itlb_misses += 1;
             model.itlb.fill(va, walk);
@@ -230,30 +268,24 @@ impl Timing for Rocket {
 
     #[inline(always)]
     fn data(&mut self, hart: usize, now: u64, physical: u64, touch: Touch) -> u64 {
-        let l1d = &mut self.harts[hart].l1d;
-        match (l1d.state(physical), touch) {
-            (Some(_), Touch::Read) | (Some(State::Modified), _) | (Some(State::Exclusive), Touch::Reserve) => 0,
-            (Some(State::Exclusive), _) => {
-                l1d.set_state(physical, Some(State::Modified));
-                0
-            }
-            _ => self.data_miss(hart, now, physical, touch),
-        }
+        let l1d = &mut self.model(hart).l1d;
+        let hit = if touch == Touch::Read { l1d.holds(physical) } else { l1d.holds_modified(physical) };
+        if hit { 0 } else { self.data_slow(hart, now, physical, touch) }
     }
 
     #[inline(always)]
     fn branch(&mut self, hart: usize, pc: u64, target: u64, taken: bool) -> u64 {
-        self.harts[hart].predictor.branch(pc, target, taken)
+        self.model(hart).predictor.branch(pc, target, taken)
     }
 
     #[inline(always)]
     fn jump(&mut self, hart: usize, pc: u64, target: u64, link: Option<u64>) -> u64 {
-        self.harts[hart].predictor.jump(pc, target, link)
+        self.model(hart).predictor.jump(pc, target, link)
     }
 
     #[inline(always)]
     fn indirect(&mut self, hart: usize, pc: u64, target: u64, kind: Indirect, link: u64, first: bool) -> u64 {
-        let model = &mut self.harts[hart];
+        let model = self.model(hart);
         model.predictor.indirect(pc, target, kind, link, first && model.transferred)
     }
 
@@ -284,18 +316,18 @@ impl Timing for Rocket {
     }
 
     fn exception(&mut self, hart: usize) -> u64 {
-        self.harts[hart].tail = Tail::default();
+        self.model(hart).tail = Tail::default();
         // The slot of the trapping instruction is already counted.
         params::TRAP - 1
     }
 
     fn interrupt(&mut self, hart: usize, woken: bool) -> u64 {
-        self.harts[hart].tail = Tail::default();
+        self.model(hart).tail = Tail::default();
         if woken { 0 } else { params::INTERRUPT }
     }
 
     fn trap_return(&mut self, hart: usize) -> u64 {
-        self.harts[hart].tail = Tail::default();
+        self.model(hart).tail = Tail::default();
         params::SYSTEM_FLUSH
     }
 
@@ -304,11 +336,11 @@ impl Timing for Rocket {
     }
 
     fn fence(&mut self, hart: usize, now: u64) -> u64 {
-        self.harts[hart].io_free.saturating_sub(now)
+        self.model(hart).io_free.saturating_sub(now)
     }
 
     fn fence_i(&mut self, hart: usize) -> u64 {
-        let model = &mut self.harts[hart];
+        let model = self.model(hart);
         model.l1i.clear();
         model.fetch_line = u64::MAX;
         model.predictor.flush_targets();
@@ -316,7 +348,7 @@ impl Timing for Rocket {
     }
 
     fn sfence(&mut self, hart: usize, va: Option<u64>, keep_global: bool) -> u64 {
-        let model = &mut self.harts[hart];
+        let model = self.model(hart);
         model.itlb.flush(va, keep_global);
         model.dtlb.flush(va, keep_global);
         if va.is_none() {
@@ -326,7 +358,7 @@ impl Timing for Rocket {
     }
 
     fn device_read(&mut self, hart: usize, now: u64, path: Path, latency: u64, ahead: Ahead) -> u64 {
-        let model = &mut self.harts[hart];
+        let model = self.model(hart);
         let wait = model.io_free.saturating_sub(now);
         let total = device_read_cycles(path, latency);
         model.io_free = now + wait + total;
@@ -334,7 +366,7 @@ impl Timing for Rocket {
     }
 
     fn device_write(&mut self, hart: usize, now: u64, _path: Path, latency: u64) -> u64 {
-        let model = &mut self.harts[hart];
+        let model = self.model(hart);
         let wait = model.io_free.saturating_sub(now);
         model.io_free = now + wait + params::WRITE_OCCUPANCY + latency;
         wait
@@ -342,7 +374,7 @@ impl Timing for Rocket {
 
     fn uipi(&mut self, hart: usize, now: u64, read: bool) -> u64 {
         let transfer = if read { device_read_cycles(Path::Control, 1) } else { params::UIPI_STORE };
-        let model = &mut self.harts[hart];
+        let model = self.model(hart);
         let wait = model.io_free.saturating_sub(now);
         wait + params::UIPI_ISSUE + transfer
     }
@@ -352,14 +384,14 @@ impl Timing for Rocket {
             return;
         }
         for line in physical / LINE_BYTES..=(physical + len - 1) / LINE_BYTES {
-            for model in &mut self.harts {
+            for model in self.all() {
                 model.l1d.set_state(line * LINE_BYTES, None);
             }
         }
     }
 
     fn count(&self, hart: usize, statistics: &mut HartStatistics) {
-        let model = &self.harts[hart];
+        let model = &self.models[hart % MAX_HARTS];
         let counted = &model.statistics;
         statistics.l1i_misses = counted.l1i_misses;
         statistics.l1d_misses = counted.l1d_misses;
