@@ -37,7 +37,7 @@ const RISE: usize = usize::MAX;
 impl Lines {
     #[inline]
     pub fn of(&self, hart: usize) -> u64 {
-        self.bits[hart]
+        self.bits[hart % MAX_HARTS]
     }
 
     /// Drives a line. True if it has risen and the hart does not know: [`Lines::arrive`] tells it.
@@ -117,6 +117,8 @@ pub(crate) struct Bus {
     pub order_limit: u64,
     /// Interrupt lines take time.
     pub timed: bool,
+    /// A device has acted: lines, events or the end of the run may be others than before.
+    pub stirred: bool,
     slots: Vec<Slot>,
     events: EventQueue,
     plic: Plic,
@@ -206,6 +208,7 @@ impl Bus {
             stop: None,
             order_limit: 0,
             timed: false,
+            stirred: false,
             slots: vec![
                 slot(board::PLIC, Model::Plic, Path::Plic),
                 slot(board::CLINT, Model::Clint, Path::Control),
@@ -315,6 +318,7 @@ impl Bus {
 
     /// Lets a hart act on the UINTC by instruction.
     pub fn uintc_act(&mut self, act: impl FnOnce(&mut Uintc)) {
+        self.stirred = true;
         act(&mut self.uintc);
         let Self { uintc, lines, events, .. } = self;
         uintc.drive_lines(|hart, level| raise(lines, events, None, hart, irq::USI, level));
@@ -362,6 +366,7 @@ impl Bus {
         line_delay: u64,
         act: impl FnOnce(&mut dyn Device, &mut Door) -> Result<(), BusError>,
     ) -> Result<(), BusError> {
+        self.stirred = true;
         self.latest = self.latest.max(now);
         let delay = |cycles: u64| (self.timed && cycles != 0).then(|| SimTime::from_ps(cycles * CYCLE.as_ps()));
         let plic_delay = delay(line_delay + params::LINE_OF_PLIC);

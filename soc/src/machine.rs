@@ -67,12 +67,6 @@ struct Core {
     interrupted: Option<Turn>,
 }
 
-/// Whether a turn has changed more of the order of harts than the clock of its own hart.
-enum Others {
-    Same,
-    Changed,
-}
-
 /// One hart's turn, between two of its blocks.
 #[derive(Clone, Copy)]
 struct Turn {
@@ -363,29 +357,42 @@ impl Core {
         interrupted = interrupted.filter(|turn| debug.only().is_none_or(|only| only == turn.hart));
         let mut order = Order::of(&self.harts);
         loop {
-            let turn = match interrupted.take() {
-                Some(turn) => turn,
+            let (mut turn, limit) = match interrupted.take() {
+                Some(turn) => (turn, 0),
                 None => match self.next_turn(timing, debug, &mut order) {
-                    Ok(turn) => turn,
+                    Ok(found) => found,
                     Err(halt) => return halt,
                 },
             };
-            match self.turn(timing, debug, turn) {
-                Err(stop) => return Halt::Stop(stop),
-                Ok(Others::Same) if order.first() == Some(turn.hart) => order.advance(self.harts[turn.hart].clock),
-                Ok(_) => order = Order::of(&self.harts),
+            // Turn after turn, as long as nothing changes but clocks.
+            loop {
+                match self.slice(timing, debug, turn) {
+                    Ok(Some(clock)) => order.set(turn.hart, clock),
+                    Ok(None) => {
+                        self.after_effects(timing, turn.hart);
+                        order = Order::of(&self.harts);
+                        break;
+                    }
+                    Err((transferred, stop)) => {
+                        self.interrupted = Some(Turn { transferred: Some(transferred), ..turn });
+                        return Halt::Stop(stop);
+                    }
+                }
+                let (first, second) = order.first_two();
+                let Some(hart) = first.hart().filter(|_| !D::ACTIVE && first.clock() < limit) else { break };
+                turn = self.turn_of(hart, second.clock(), limit);
             }
         }
     }
 
-    /// Lets events happen until a hart may run. Error: the run ends or stops here.
-    #[inline(always)]
+    /// Lets events happen until a hart may run; gives its turn, and the cycle of the next event or of the end of the run. Error:
+    /// the run ends or stops here.
     fn next_turn<T: Timing, D: Debug>(
         &mut self,
         timing: &mut T,
         debug: &mut D,
         order: &mut Order,
-    ) -> Result<Turn, Halt> {
+    ) -> Result<(Turn, u64), Halt> {
         loop {
             if D::ACTIVE
                 && let Some(stop) = debug.between()
@@ -400,19 +407,20 @@ impl Core {
                 }));
             }
             let event = self.bus.next_event_cycle();
+            let (first, second) = order.first_two();
             // A hart in `wfi` cannot run alone: then the others run too.
             let only = if D::ACTIVE { debug.only().filter(|&id| !self.harts[id].waiting) } else { None };
-            match only.or(order.first()) {
+            match only.or(first.hart()) {
                 Some(hart) => {
                     let clock = self.harts[hart].clock;
                     if clock >= self.max_cycles {
                         return Err(Halt::End(End::CycleLimit));
                     }
                     if clock < event {
-                        let second = if only.is_some() { NEVER } else { order.second_clock() };
-                        let until = second.saturating_add(self.schedule.slack()).min(event).min(self.max_cycles);
-                        self.bus.order_limit = until;
-                        return Ok(Turn { hart, until, transferred: None });
+                        let second = if only.is_some() { NEVER } else { second.clock() };
+                        let limit = event.min(self.max_cycles);
+                        self.bus.stirred = false;
+                        return Ok((self.turn_of(hart, second, limit), limit));
                     }
                 }
                 None if event == NEVER => return Err(Halt::End(End::IdleDeadlock)),
@@ -424,20 +432,23 @@ impl Core {
         }
     }
 
-    /// A hart's turn, and what it did to others. An interrupted turn is kept.
+    /// A turn of hart `hart`, which ends when its clock reaches `limit`, or that of the hart behind it and the slack.
     #[inline(always)]
-    fn turn<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D, turn: Turn) -> Result<Others, Stop> {
-        if let Err((transferred, stop)) = self.slice(timing, debug, turn) {
-            self.interrupted = Some(Turn { transferred: Some(transferred), ..turn });
-            return Err(stop);
+    fn turn_of(&mut self, hart: usize, second: u64, limit: u64) -> Turn {
+        let until = second.saturating_add(self.schedule.slack()).min(limit);
+        self.bus.order_limit = until;
+        Turn { hart, until, transferred: None }
+    }
+
+    /// What a turn of hart `hart` did to others happened at its own time.
+    #[cold]
+    fn after_effects<T: Timing>(&mut self, timing: &mut T, hart: usize) {
+        if self.bus.ram.attention {
+            self.settle(timing);
         }
-        // What this hart did to others happened at its own time.
-        let Hart { clock, waiting, .. } = self.harts[turn.hart];
         if self.bus.lines.changed() {
-            self.wake_at(timing, clock);
-            return Ok(Others::Changed);
+            self.wake_at(timing, self.harts[hart].clock);
         }
-        Ok(if waiting { Others::Changed } else { Others::Same })
     }
 
     fn events<T: Timing>(&mut self, timing: &mut T, cycle: u64) {
@@ -477,10 +488,15 @@ impl Core {
         }
     }
 
-    /// Runs a hart block by block until its clock reaches `until`, or until something needs the run loop. Error: the debugger
-    /// interrupts, and whether the block before ended with a transfer.
+    /// Runs a hart block by block until its clock reaches `until`, or until something needs the run loop. Gives its clock if that
+    /// is all that has changed for others. Error: the debugger interrupts, and whether the block before ended with a transfer.
     #[inline(always)]
-    fn slice<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D, turn: Turn) -> Result<(), (bool, Stop)> {
+    fn slice<T: Timing, D: Debug>(
+        &mut self,
+        timing: &mut T,
+        debug: &mut D,
+        turn: Turn,
+    ) -> Result<Option<u64>, (bool, Stop)> {
         let Turn { hart: id, until, transferred } = turn;
         let Self { harts, bus, blocks, .. } = self;
         let hart = &mut harts[id];
@@ -490,9 +506,8 @@ impl Core {
             hart.clock += if T::TIMED { timing.interrupt(id, woken) } else { 1 };
         }
         let mut transferred = transferred.unwrap_or(false);
-        // How the block before was left, and the block where that leads to, if they are known.
+        // How the block before was left, if that says which one is next.
         let mut edge = hart.edge;
-        let mut next = blocks.successor(edge);
         loop {
             let bytes = if D::ACTIVE {
                 debug.before(hart, &bus.ram).map_err(|stop| {
@@ -502,27 +517,26 @@ impl Core {
             } else {
                 u64::MAX
             };
-            let found = if next != NONE { Ok(next) } else { lookup(hart, bus, blocks, edge) };
-            (edge, next) = (Edge::UNKNOWN, NONE);
+            let chained = blocks.successor(edge);
+            let found = if chained != NONE { Ok(chained) } else { lookup(hart, bus, blocks, edge) };
+            edge = Edge::UNKNOWN;
             let flow = match found {
                 Ok(index) => {
                     let block = blocks.block(index);
                     if T::TIMED {
                         // An instruction across two pages counts as transferred to.
-                        hart.clock += enter_block(hart, bus, timing, block, transferred || index == STRADDLING);
+                        hart.clock += enter_block(hart, id, bus, timing, block, transferred || index == STRADDLING);
                     }
                     let piece;
-                    let insns = if D::ACTIVE && bytes < block.bytes {
+                    let (insns, whole) = if D::ACTIVE && bytes < block.bytes {
                         piece = block.piece(bytes);
-                        &piece
+                        (&*piece, false)
                     } else {
-                        &*block.insns
+                        (&*block.insns, true)
                     };
-                    let flow = execute(hart, bus, timing, insns);
-                    let whole = !D::ACTIVE || bytes >= block.bytes;
-                    if matches!(flow, Flow::Next | Flow::Taken) && index != STRADDLING && whole {
-                        let taken = flow == Flow::Taken;
-                        (edge, next) = (Edge { block: index, taken }, block.successors[usize::from(taken)]);
+                    let flow = execute(hart, id, bus, timing, insns);
+                    if matches!(flow, Flow::Next | Flow::Taken) && whole {
+                        edge = Edge::of(index, flow == Flow::Taken);
                     }
                     flow
                 }
@@ -566,10 +580,8 @@ impl Core {
             }
         }
         hart.edge = edge;
-        if bus.ram.attention {
-            self.settle(timing);
-        }
-        Ok(())
+        let quiet = !bus.stirred && !bus.ram.attention && !hart.waiting;
+        Ok(quiet.then_some(hart.clock))
     }
 }
 
@@ -579,10 +591,7 @@ fn lookup(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, edge: Edge) -
     let offset = hart.translate_fetch(&mut bus.ram, hart.pc)?;
     let Found::Block(index) = blocks.lookup(&mut bus.ram, offset) else { return straddle(hart, bus, blocks, offset) };
     hart.sync_translations(&bus.ram);
-    // The successor lies in this page for every mapping of it, or for none.
-    if blocks.stays_in_page(edge) {
-        blocks.link(edge, index);
-    }
+    blocks.link(edge, index);
     Ok(index)
 }
 
@@ -595,15 +604,22 @@ fn straddle(hart: &mut Hart, bus: &mut Bus, blocks: &mut BlockCache, low: u64) -
     Ok(STRADDLING)
 }
 
-/// Fetch cost of a block in timed mode.
+/// Fetch cost of a block of `hart`, number `id`, in timed mode.
 #[inline(always)]
-fn enter_block<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, block: &Block, transferred: bool) -> u64 {
+fn enter_block<T: Timing>(
+    hart: &mut Hart,
+    id: usize,
+    bus: &mut Bus,
+    timing: &mut T,
+    block: &Block,
+    transferred: bool,
+) -> u64 {
     let mut cycles = 0;
-    if hart.fetch_space.root.is_some() && timing.fetch_misses(hart.id, hart.pc) {
+    if hart.fetch_space.root.is_some() && timing.fetch_misses(id, hart.pc) {
         let walk = hart.walk_for_timing(&mut bus.ram, hart.pc, crate::hart::pmp::Access::Fetch);
-        cycles += walk.map_or(0, |walk| timing.refill(hart.id, hart.clock, hart.pc, &walk, true));
+        cycles += walk.map_or(0, |walk| timing.refill(id, hart.clock, hart.pc, &walk, true));
     }
-    cycles + timing.block(hart.id, hart.clock + cycles, block, transferred)
+    cycles + timing.block(id, hart.clock + cycles, block, transferred)
 }
 
 impl Schedule {

@@ -27,10 +27,10 @@ pub struct Memory {
     reserved: u32,
     /// Pages whose decoded blocks must go.
     pub(crate) stale_code: Vec<u32>,
+    /// Incremented when write permission in functional TLBs may be wrong, or anything in them.
+    pub(crate) generation: u64,
     /// Incremented when any functional TLB entry may be wrong.
     pub(crate) translation_generation: u64,
-    /// Incremented when write permission in functional TLBs may be wrong.
-    pub(crate) write_generation: u64,
     /// Something above changed: the running block must end.
     pub(crate) attention: bool,
     /// Ranges written by DMA since the timing model last looked; only kept when `log_dma`.
@@ -49,8 +49,8 @@ impl Memory {
             reservations: [NO_RESERVATION; MAX_HARTS],
             reserved: 0,
             stale_code: Vec::new(),
+            generation: 0,
             translation_generation: 0,
-            write_generation: 0,
             attention: false,
             dma_log: Vec::new(),
             log_dma: false,
@@ -121,6 +121,7 @@ impl Memory {
         }
         if self.marks[page] & PAGE_TABLE != 0 {
             self.marks[page] &= !PAGE_TABLE;
+            self.generation += 1;
             self.translation_generation += 1;
             self.attention = true;
         }
@@ -166,7 +167,7 @@ impl Memory {
             return false;
         }
         self.marks[page] &= !WRITE_CACHED;
-        self.write_generation += 1;
+        self.generation += 1;
         true
     }
 
@@ -243,9 +244,9 @@ mod tests {
         ram.mark_write_cached(0);
         assert!(ram.mark_page_table(8));
         assert!(!ram.mark_page_table(16));
-        assert_eq!(ram.write_generation, 1);
+        assert_eq!((ram.generation, ram.translation_generation), (1, 0));
         ram.note_store(0, Some(0));
-        assert_eq!(ram.translation_generation, 1);
+        assert_eq!((ram.generation, ram.translation_generation), (2, 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Who is next: the running harts in order of (clock, id).
 //!
-//! After a turn only the hart at the front has moved, so the order is mended by moving that one back; it is built anew
-//! when anything else has changed a clock or has stopped or woken a hart.
+//! In timed mode a turn is often a single block, and which hart is next is as good as random to the host: so the search
+//! compares and selects without a branch. A turn changes one clock; the rest is read anew only when something else may have.
 
 use crate::config::MAX_HARTS;
 use crate::hart::Hart;
@@ -12,45 +12,60 @@ const ID_MASK: u64 = MAX_HARTS as u64 - 1;
 /// Behind every hart.
 const NOBODY: u64 = u64::MAX;
 
-/// The running harts, the one furthest behind first. Clocks stay below 2^61 cycles, some seven hundred years.
+/// Clock and id of a hart, comparable. Clocks stay below 2^61 cycles, some seven hundred years.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    fn new(id: usize, clock: u64) -> Self {
+        Self(clock << ID_BITS | id as u64)
+    }
+
+    /// Later than any clock if there is no hart.
+    #[inline(always)]
+    pub fn clock(self) -> u64 {
+        self.0 >> ID_BITS
+    }
+
+    /// None if there is no hart.
+    #[inline(always)]
+    pub fn hart(self) -> Option<usize> {
+        (self.0 != NOBODY).then_some((self.0 & ID_MASK) as usize)
+    }
+}
+
+/// The running harts.
 pub(crate) struct Order {
-    /// Clock and id of each in one number; behind the last of them, [`NOBODY`].
-    keys: [u64; MAX_HARTS + 1],
+    /// Of each hart; [`NOBODY`] if it waits.
+    keys: [u64; MAX_HARTS],
+    harts: usize,
 }
 
 impl Order {
     /// The order of those of `harts` that are not waiting.
     pub fn of(harts: &[Hart]) -> Self {
-        let mut keys = [NOBODY; MAX_HARTS + 1];
-        for (key, hart) in keys.iter_mut().zip(harts.iter().filter(|hart| !hart.waiting)) {
-            *key = hart.clock << ID_BITS | hart.id as u64;
+        let mut keys = [NOBODY; MAX_HARTS];
+        for hart in harts.iter().filter(|hart| !hart.waiting) {
+            keys[hart.id] = Key::new(hart.id, hart.clock).0;
         }
-        keys.sort_unstable();
-        Self { keys }
+        Self { keys, harts: harts.len() }
     }
 
-    /// The hart furthest behind, of equal ones that with the smallest id.
+    /// The hart furthest behind, of equal ones that with the smallest id; and the next one.
     #[inline(always)]
-    pub fn first(&self) -> Option<usize> {
-        (self.keys[0] != NOBODY).then_some((self.keys[0] & ID_MASK) as usize)
-    }
-
-    /// Clock of the hart behind the first; without one, later than any clock.
-    #[inline(always)]
-    pub fn second_clock(&self) -> u64 {
-        self.keys[1] >> ID_BITS
-    }
-
-    /// The first hart's clock is now `clock`.
-    #[inline(always)]
-    pub fn advance(&mut self, clock: u64) {
-        let key = clock << ID_BITS | (self.keys[0] & ID_MASK);
-        let mut at = 0;
-        while at + 1 < self.keys.len() && self.keys[at + 1] < key {
-            self.keys[at] = self.keys[at + 1];
-            at += 1;
+    pub fn first_two(&self) -> (Key, Key) {
+        let (mut first, mut second) = (NOBODY, NOBODY);
+        for &key in &self.keys[..self.harts] {
+            second = second.min(first.max(key));
+            first = first.min(key);
         }
-        self.keys[at] = key;
+        (Key(first), Key(second))
+    }
+
+    /// The clock of running hart `hart` is now `clock`.
+    #[inline(always)]
+    pub fn set(&mut self, hart: usize, clock: u64) {
+        self.keys[hart % MAX_HARTS] = Key::new(hart, clock).0;
     }
 }
 
@@ -69,31 +84,20 @@ mod tests {
         harts
     }
 
-    #[test]
-    fn the_smallest_clock_then_the_smallest_id() {
-        let mut order = Order::of(&harts(&[30, 10, 20, 10]));
-        assert_eq!((order.first(), order.second_clock()), (Some(1), 10));
-        order.advance(20);
-        assert_eq!((order.first(), order.second_clock()), (Some(3), 20));
-        order.advance(40);
-        assert_eq!((order.first(), order.second_clock()), (Some(1), 20));
-        order.advance(25);
-        assert_eq!((order.first(), order.second_clock()), (Some(2), 25));
-        assert_eq!(Order::of(&harts(&[])).first(), None);
+    fn two(order: &Order) -> (Option<usize>, Option<usize>) {
+        let (first, second) = order.first_two();
+        (first.hart(), second.hart())
     }
 
     #[test]
-    fn mending_is_the_same_as_building_anew() {
-        let mut harts = harts(&[0; MAX_HARTS]);
-        let mut order = Order::of(&harts);
-        let mut step = 1;
-        for _ in 0..1000 {
-            let first = order.first().unwrap();
-            step = step * 5 % 97;
-            harts[first].clock += step;
-            order.advance(harts[first].clock);
-            assert_eq!(order.keys, Order::of(&harts).keys);
-        }
+    fn the_smallest_clock_then_the_smallest_id() {
+        let mut order = Order::of(&harts(&[30, 10, 20, 10]));
+        assert_eq!(two(&order), (Some(1), Some(3)));
+        order.set(1, 20);
+        assert_eq!(two(&order), (Some(3), Some(1)));
+        order.set(3, 40);
+        assert_eq!(two(&order), (Some(1), Some(2)));
+        assert_eq!(order.first_two().1.clock(), 20);
     }
 
     #[test]
@@ -101,6 +105,9 @@ mod tests {
         let mut harts = harts(&[1, 2]);
         harts[0].waiting = true;
         let order = Order::of(&harts);
-        assert_eq!((order.first(), order.second_clock()), (Some(1), NOBODY >> ID_BITS));
+        assert_eq!(two(&order), (Some(1), None));
+        assert_eq!(order.first_two().1.clock(), NOBODY >> ID_BITS);
+        harts[1].waiting = true;
+        assert_eq!(two(&Order::of(&harts)), (None, None));
     }
 }

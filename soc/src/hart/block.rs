@@ -16,20 +16,33 @@ const MAX_BLOCK: usize = 64;
 const SLOTS: usize = PAGE_BYTES as usize / 2;
 /// Slot and successor value for "not known".
 pub(crate) const NONE: u32 = u32::MAX;
+/// No RAM has this line.
+pub(crate) const NO_LINE: u64 = 0;
 
 /// Number of the block that holds the instruction across two pages executed last; lookups do not find it.
 pub(crate) const STRADDLING: u32 = 0;
 
 /// A way out of a block: falling through, or by its taken direct branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Edge {
-    /// [`NONE`]: another way, or none at all.
-    pub block: u32,
-    pub taken: bool,
-}
+pub(crate) struct Edge(u32);
 
 impl Edge {
-    pub const UNKNOWN: Self = Self { block: NONE, taken: false };
+    /// Another way, or none at all.
+    pub const UNKNOWN: Self = Self(NONE);
+
+    /// Out of block number `block`.
+    #[inline(always)]
+    pub fn of(block: u32, taken: bool) -> Self {
+        Self(block << 1 | u32::from(taken))
+    }
+
+    fn block(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    fn taken(self) -> bool {
+        self.0 & 1 != 0
+    }
 }
 
 /// A decoded block. Its alignment makes the way from a number to a block a shift.
@@ -40,15 +53,14 @@ pub(crate) struct Block {
     pub start: u64,
     /// RAM offset one past the last.
     pub end: u64,
-    /// Successors in the same page: after a fall-through, after a taken direct branch.
-    pub successors: [u32; 2],
     /// First instruction is 4 bytes long and not on a 4-byte boundary.
     pub split_head: bool,
     /// Registers that the first instruction reads, as [`sources`] gives them, for a late result of the block before.
     pub head: u64,
-    /// Physical numbers of the first and the last cache line.
+    /// Physical numbers of the first and the last cache line, and of the only one; [`NO_LINE`] if there are several.
     pub first_line: u64,
     pub last_line: u64,
+    pub only_line: u64,
     pub bytes: u64,
     /// A result that is late for the block behind.
     pub tail: Tail,
@@ -84,6 +96,8 @@ impl Block {
 pub(crate) struct BlockCache {
     pages: Box<[Option<Box<[u32; SLOTS]>>]>,
     blocks: Vec<Block>,
+    /// Where each edge leads, if that is in the same page and known.
+    successors: Vec<u32>,
     free: Vec<u32>,
     timed: bool,
 }
@@ -99,9 +113,9 @@ impl BlockCache {
     /// An empty cache for RAM of `size` bytes; `timed` adds static cycle costs.
     pub fn new(size: u64, timed: bool) -> Self {
         let pages = (0..size / PAGE_BYTES).map(|_| None).collect();
-        let mut cache = Self { pages, blocks: Vec::new(), free: Vec::new(), timed };
+        let mut cache = Self { pages, blocks: Vec::new(), successors: Vec::new(), free: Vec::new(), timed };
         let nothing = cache.finish(Vec::new(), 0, 0);
-        cache.blocks.push(nothing);
+        cache.insert(nothing);
         cache
     }
 
@@ -113,17 +127,19 @@ impl BlockCache {
     /// The block that `edge` leads to, or [`NONE`].
     #[inline(always)]
     pub fn successor(&self, edge: Edge) -> u32 {
-        self.blocks.get(edge.block as usize).map_or(NONE, |block| block.successors[usize::from(edge.taken)])
+        self.successors.get(edge.0 as usize).copied().unwrap_or(NONE)
     }
 
-    /// True if `edge` is known and leads into the page of its block.
-    pub fn stays_in_page(&self, edge: Edge) -> bool {
-        self.blocks.get(edge.block as usize).is_some_and(|block| block.stays_in_page(edge.taken))
-    }
-
-    /// Remembers that `edge` leads to `to`; both blocks lie in one page.
+    /// Remembers that `edge` leads to `to`, if it is known and leads into the page of its block: then the successor lies there
+    /// for every mapping of the page, or for none.
     pub fn link(&mut self, edge: Edge, to: u32) {
-        self.blocks[edge.block as usize].successors[usize::from(edge.taken)] = to;
+        // What number STRADDLING holds changes behind a hart's back.
+        if edge != Edge::UNKNOWN
+            && edge.block() != STRADDLING as usize
+            && self.blocks[edge.block()].stays_in_page(edge.taken())
+        {
+            self.successors[edge.0 as usize] = to;
+        }
     }
 
     /// The block at RAM offset `start`, decoded now if need be.
@@ -195,16 +211,18 @@ impl BlockCache {
         };
         let head = insns[0];
         let reach = Reach::of(&insns);
+        let first_line = (RAM_BASE + start) / LINE_BYTES;
+        let last_line = (RAM_BASE + end.max(start + 1) - 1) / LINE_BYTES;
         Block {
             split_head: head.len == 4 && start % 4 == 2,
             head: sources(&head),
-            first_line: (RAM_BASE + start) / LINE_BYTES,
-            last_line: (RAM_BASE + end.max(start + 1) - 1) / LINE_BYTES,
+            first_line,
+            last_line,
+            only_line: if first_line == last_line { first_line } else { NO_LINE },
             bytes: end - start,
             insns: insns.into_boxed_slice(),
             start,
             end,
-            successors: [NONE; 2],
             tail,
             reach,
         }
@@ -213,9 +231,13 @@ impl BlockCache {
     fn insert(&mut self, block: Block) -> u32 {
         if let Some(index) = self.free.pop() {
             self.blocks[index as usize] = block;
+            for taken in [false, true] {
+                self.successors[Edge::of(index, taken).0 as usize] = NONE;
+            }
             return index;
         }
         self.blocks.push(block);
+        self.successors.extend([NONE; 2]);
         self.blocks.len() as u32 - 1
     }
 

@@ -43,10 +43,10 @@ pub(crate) enum Stop {
 
 const SIGN_W: fn(u64) -> u64 = |value| value as i32 as u64;
 
-/// Runs `insns`, which start at `hart.pc`.
+/// Runs `insns`, which start at the pc of `hart`, number `id`.
 #[inline(always)]
-pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insns: &[Insn]) -> Flow {
-    let (id, pc) = (hart.id, hart.pc);
+pub(crate) fn execute<T: Timing>(hart: &mut Hart, id: usize, bus: &mut Bus, timing: &mut T, insns: &[Insn]) -> Flow {
+    let pc = hart.pc;
     'insns: for insn in insns {
         macro_rules! rs1 {
             () => {
@@ -119,7 +119,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 let va = rs1!().wrapping_add(imm!());
                 if let Some(offset) = hart.tlb.load.hit::<$bytes>(va, hart.data_context) {
                     if T::TIMED {
-                        hart.clock += access::cost(hart, bus, timing, va, offset, Touch::Read);
+                        hart.clock += access::cost(hart, id, bus, timing, va, offset, Touch::Read);
                     }
                     let value = <$type>::from_le_bytes(bus.ram.read(offset));
                     set!($extend(value));
@@ -141,7 +141,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 if let Some(offset) = hart.tlb.store.hit::<$bytes>(va, hart.data_context) {
                     if T::TIMED {
                         let touch = if insn.ahead.is_store() { Touch::WriteRun } else { Touch::Write };
-                        hart.clock += access::cost(hart, bus, timing, va, offset, touch);
+                        hart.clock += access::cost(hart, id, bus, timing, va, offset, touch);
                     }
                     bus.ram.write(offset, value.to_le_bytes());
                     if bus.ram.reserved() != 0 {
@@ -353,7 +353,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                 Op::Jal => {
                     let target = here!().wrapping_add(imm!());
                     let link = here!().wrapping_add(u64::from(insn.len));
-                    extra!(timing.jump(hart.id, here!(), target, matches!(insn.rd, 1 | 5).then_some(link)));
+                    extra!(timing.jump(id, here!(), target, matches!(insn.rd, 1 | 5).then_some(link)));
                     set!(link);
                     finish!(target, Flow::Taken);
                 }
@@ -366,7 +366,7 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T,
                             (_, 1 | 5) => Indirect::Return,
                             _ => Indirect::Jump,
                         };
-                        hart.clock += timing.indirect(hart.id, here!(), target, kind, link, insn.index == 1);
+                        hart.clock += timing.indirect(id, here!(), target, kind, link, insn.index == 1);
                     }
                     set!(link);
                     finish!(target, Flow::Indirect);

@@ -89,8 +89,8 @@ pub(crate) struct Hart {
     pub exception: Exception,
     /// f0 to f31; singles are boxed.
     pub f: [u64; 32],
+    generation: u64,
     translation_generation: u64,
-    write_generation: u64,
     pub build: Build,
     pub statistics: HartStatistics,
     /// Receiver of the latest `uipi.send` that had an effect.
@@ -121,8 +121,8 @@ impl Hart {
             fetch_space: bare,
             exception: Exception::default(),
             f: [0; 32],
+            generation: 0,
             translation_generation: 0,
-            write_generation: 0,
             build,
             statistics: HartStatistics::default(),
             uipi_sent_to: 0,
@@ -160,16 +160,21 @@ impl Hart {
     }
 
     /// Drops TLB entries that stores, walks or decoding elsewhere have made doubtful.
-    #[inline]
+    #[inline(always)]
     pub fn sync_translations(&mut self, ram: &Memory) {
+        if self.generation != ram.generation {
+            self.drop_translations(ram);
+        }
+    }
+
+    #[cold]
+    fn drop_translations(&mut self, ram: &Memory) {
+        self.generation = ram.generation;
+        self.tlb.store.clear();
         if self.translation_generation != ram.translation_generation {
             self.translation_generation = ram.translation_generation;
             self.tlb.clear();
             self.edge = Edge::UNKNOWN;
-        }
-        if self.write_generation != ram.write_generation {
-            self.write_generation = ram.write_generation;
-            self.tlb.store.clear();
         }
     }
 

@@ -20,25 +20,46 @@ pub struct Tail {
     pub bubbles: u8,
 }
 
-/// Distances, in instructions, over which memory accesses of neighbouring blocks meet. [`FAR`]: there is none in the block.
+/// How a block changes a distance, in instructions, back to something before its end: `behind` = `behind & keep` + `more`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behind {
+    keep: u64,
+    more: u64,
+}
+
+impl Behind {
+    /// `found`: how far before the end of the block, of `length` instructions, the thing itself lies, if it is in there.
+    fn of(found: Option<usize>, length: usize) -> Self {
+        match found {
+            Some(distance) => Self { keep: 0, more: distance as u64 },
+            None => Self { keep: u64::MAX, more: length as u64 },
+        }
+    }
+
+    /// The distance behind the block if it is `behind` before.
+    #[inline(always)]
+    pub fn after(self, behind: u64) -> u64 {
+        (behind & self.keep) + self.more
+    }
+}
+
+/// Distances, in instructions, over which memory accesses of neighbouring blocks meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// From the start to the first load or AMO.
-    pub first_access: u8,
+    /// The first load or AMO is replayed if there are fewer instructions than this between the block and an unordered AMO.
+    pub amo_window: u64,
     /// From the last unordered AMO to the end.
-    pub behind_amo: u8,
+    pub behind_amo: Behind,
     /// From the last memory access to the end.
-    pub behind_access: u8,
-    /// Instructions in the block.
-    pub length: u8,
+    pub behind_access: Behind,
     /// The block starts with a `fence`.
     pub fence: bool,
 }
 
 /// x and f registers.
 const REGISTERS: usize = 64;
-/// Too far to matter.
-pub const FAR: u8 = u8::MAX;
+/// A distance too far to matter.
+pub const FAR: u64 = 1 << 32;
 
 impl Reach {
     /// Of a decoded block.
@@ -48,12 +69,12 @@ impl Reach {
             _ => insns,
         };
         let access = |insn: &Insn| insn.op.is_load() || insn.op.is_amo() || insn.op.is_store();
-        let distance = |found: Option<usize>| found.map_or(FAR, |distance| distance as u8);
+        let first_access = insns.iter().position(|insn| insn.op.is_load() || insn.op.is_amo());
+        let last_amo = insns.iter().rev().position(|insn| insn.op.is_amo() && !insn.ordered);
         Self {
-            first_access: distance(insns.iter().position(|insn| insn.op.is_load() || insn.op.is_amo())),
-            behind_amo: distance(insns.iter().rev().position(|insn| insn.op.is_amo() && !insn.ordered)),
-            behind_access: distance(insns.iter().rev().position(access)),
-            length: insns.len() as u8,
+            amo_window: first_access.map_or(0, |distance| params::AMO_WINDOW.saturating_sub(distance)) as u64,
+            behind_amo: Behind::of(last_amo, insns.len()),
+            behind_access: Behind::of(insns.iter().rev().position(access), insns.len()),
             fence: insns.first().is_some_and(|insn| insn.op == Op::Fence),
         }
     }

@@ -17,9 +17,6 @@ use crate::hart::mmu::Walk;
 use crate::memory::LINE_BYTES;
 use crate::outcome::HartStatistics;
 
-/// Distance from the end of an unordered AMO at which it is no longer in the way.
-const AMO_WINDOW: u64 = params::AMO_WINDOW as u64;
-
 /// Model state of one hart.
 struct Model {
     predictor: Predictor,
@@ -33,10 +30,9 @@ struct Model {
     tail: Tail,
     /// The block that runs was reached by a taken branch or jump.
     transferred: bool,
-    /// Instructions so far, and at the end of the last unordered AMO and of the last memory access.
-    executed: u64,
-    amo_end: u64,
-    access_end: u64,
+    /// Instructions since the last unordered AMO, and since the last memory access.
+    behind_amo: u64,
+    behind_access: u64,
     /// Cycle at which the slot for uncached accesses is free.
     io_free: u64,
     /// The latest hub transaction: line, and when it is over.
@@ -46,7 +42,7 @@ struct Model {
 
 /// Model state of all harts.
 pub(crate) struct Rocket {
-    models: Box<[Model; MAX_HARTS]>,
+    models: [Model; MAX_HARTS],
     /// How many of them there are.
     harts: usize,
     /// Cycle at which the hub can take the next line; with one hart it never has to wait.
@@ -67,15 +63,13 @@ impl Rocket {
             fetch_line: u64::MAX,
             tail: Tail::default(),
             transferred: false,
-            executed: u64::from(FAR),
-            amo_end: 0,
-            access_end: 0,
+            behind_amo: FAR,
+            behind_access: FAR,
             io_free: 0,
             transaction: (u64::MAX, 0),
             statistics: HartStatistics::default(),
         };
-        let models = Box::new(std::array::from_fn(|_| model()));
-        Self { models, harts, hub_free: 0, rl: rl.into(), wl: wl.into() }
+        Self { models: std::array::from_fn(|_| model()), harts, hub_free: 0, rl: rl.into(), wl: wl.into() }
     }
 
     /// Of hart `hart`, without a test of the range.
@@ -181,10 +175,12 @@ impl Rocket {
     #[inline(always)]
     fn fetch(&mut self, hart: usize, now: u64, first: u64, last: u64) -> u64 {
         let mut cost = 0;
-        for line in first..=last {
+        let mut line = first;
+        while line <= last {
             if !self.model(hart).l1i.holds(line * LINE_BYTES) {
                 cost += self.fetch_miss(hart, now + cost, line * LINE_BYTES);
             }
+            line += 1;
         }
         self.model(hart).fetch_line = last;
         cost
@@ -216,20 +212,15 @@ impl Timing for Rocket {
         model.tail = block.tail;
         model.transferred = transferred;
         let reach = &block.reach;
-        if model.executed - model.amo_end < AMO_WINDOW - u64::from(reach.first_access).min(AMO_WINDOW) {
+        if model.behind_amo < reach.amo_window {
             cost += params::REPLAY;
         }
         if reach.fence {
-            cost += params::FENCE_BEHIND_ACCESS.saturating_sub(model.executed - model.access_end);
+            cost += params::FENCE_BEHIND_ACCESS.saturating_sub(model.behind_access);
         }
-        model.executed += u64::from(reach.length);
-        if reach.behind_amo != FAR {
-            model.amo_end = model.executed - u64::from(reach.behind_amo);
-        }
-        if reach.behind_access != FAR {
-            model.access_end = model.executed - u64::from(reach.behind_access);
-        }
-        if block.first_line != model.fetch_line || block.last_line != block.first_line {
+        model.behind_amo = reach.behind_amo.after(model.behind_amo);
+        model.behind_access = reach.behind_access.after(model.behind_access);
+        if block.only_line != model.fetch_line {
             cost += self.fetch(hart, now + cost, block.first_line, block.last_line);
         }
         cost

@@ -15,10 +15,11 @@ const LOAD_FAULT: u64 = 5;
 const STORE_MISALIGNED: u64 = 6;
 const STORE_FAULT: u64 = 7;
 
-/// Extra cycles of an access to RAM offset `offset`.
+/// Extra cycles of an access of `hart`, number `id`, to RAM offset `offset`.
 #[inline(always)]
 pub(super) fn cost<T: Timing>(
     hart: &mut Hart,
+    id: usize,
     bus: &mut Bus,
     timing: &mut T,
     va: u64,
@@ -27,10 +28,10 @@ pub(super) fn cost<T: Timing>(
 ) -> u64 {
     let now = hart.clock;
     let mut cycles = 0;
-    if hart.data_space.root.is_some() && timing.data_misses(hart.id, va) {
+    if hart.data_space.root.is_some() && timing.data_misses(id, va) {
         cycles += refill(hart, bus, timing, va, touch);
     }
-    cycles + timing.data(hart.id, now + cycles, offset + RAM_BASE, touch)
+    cycles + timing.data(id, now + cycles, offset + RAM_BASE, touch)
 }
 
 #[cold]
@@ -98,7 +99,7 @@ fn load_misaligned<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, va
     let (mut value, mut shift) = (0, 0);
     for (at, length, offset) in pieces(hart, bus, va, bytes, Access::Load)?.into_iter().filter(|piece| piece.1 > 0) {
         if T::TIMED {
-            hart.clock += cost(hart, bus, timing, at, offset, Touch::Read);
+            hart.clock += cost(hart, hart.id, bus, timing, at, offset, Touch::Read);
         }
         for byte in offset..offset + length {
             value |= u64::from(bus.ram.read::<1>(byte)[0]) << shift;
@@ -119,7 +120,7 @@ fn store_misaligned<T: Timing>(
 ) -> Result<(), Stop> {
     for (at, length, offset) in pieces(hart, bus, va, bytes, Access::Store)?.into_iter().filter(|piece| piece.1 > 0) {
         if T::TIMED {
-            hart.clock += cost(hart, bus, timing, at, offset, Touch::Write);
+            hart.clock += cost(hart, hart.id, bus, timing, at, offset, Touch::Write);
         }
         for byte in offset..offset + length {
             bus.ram.note_store(byte, Some(hart.id));
@@ -151,7 +152,7 @@ pub(super) fn load_slow<T: Timing>(
             hart.tlb.load.fill(va, hart.data_context, offset);
         }
         if T::TIMED {
-            hart.clock += cost(hart, bus, timing, va, offset, Touch::Read);
+            hart.clock += cost(hart, hart.id, bus, timing, va, offset, Touch::Read);
         }
         return Ok(match bytes {
             1 => u64::from(bus.ram.read::<1>(offset)[0]),
@@ -193,7 +194,7 @@ pub(super) fn store_slow<T: Timing>(
     if offset < bus.ram.size() {
         if T::TIMED {
             let touch = if insn.ahead.is_store() { Touch::WriteRun } else { Touch::Write };
-            hart.clock += cost(hart, bus, timing, va, offset, touch);
+            hart.clock += cost(hart, hart.id, bus, timing, va, offset, touch);
         }
         prepare_write(hart, bus, va, offset, whole_page);
         match bytes {
@@ -255,7 +256,7 @@ fn atomic_target<T: Timing, const BYTES: u64>(
         }
     };
     if T::TIMED {
-        hart.clock += cost(hart, bus, timing, va, offset, if load { Touch::Reserve } else { Touch::Write });
+        hart.clock += cost(hart, hart.id, bus, timing, va, offset, if load { Touch::Reserve } else { Touch::Write });
     }
     if fast && !load && bus.ram.reserved() != 0 {
         bus.ram.break_reservations(offset, Some(hart.id));

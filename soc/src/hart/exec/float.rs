@@ -54,7 +54,7 @@ fn load<T: Timing, const BYTES: usize>(
         return memory::load_slow(hart, bus, timing, insn, va, BYTES as u8);
     };
     if T::TIMED {
-        hart.clock += memory::cost(hart, bus, timing, va, offset, Touch::Read);
+        hart.clock += memory::cost(hart, hart.id, bus, timing, va, offset, Touch::Read);
     }
     Ok(if BYTES == 4 {
         u64::from(u32::from_le_bytes(bus.ram.read(offset)))
@@ -81,7 +81,7 @@ fn store<T: Timing, const BYTES: usize>(
         return memory::store_slow(hart, bus, timing, insn, va, BYTES as u8, value);
     };
     if T::TIMED {
-        hart.clock += memory::cost(hart, bus, timing, va, offset, Touch::Write);
+        hart.clock += memory::cost(hart, hart.id, bus, timing, va, offset, Touch::Write);
     }
     if BYTES == 4 {
         bus.ram.write(offset, (value as u32).to_le_bytes());
