@@ -58,7 +58,7 @@ miri: ## undefined behaviour, on nightly (optional)
 foreign: ## Debian's riscv64 Linux into target/foreign, for the tests that boot it (optional; apt, 113 MB)
 	soc/tests/foreign/fetch-linux.sh target/foreign/linux
 
-fuzz-kernel: toolchain ## 10 million random system calls on 1 and 4 harts, on a kernel that checks itself (about an hour)
+fuzz-kernel: toolchain ## 10 million random system calls on 1 and 4 harts, on a kernel that checks itself (two hours)
 	FUZZ_CALLS=$${FUZZ_CALLS:-2500000} cargo test --release -p images --test fuzz -- --nocapture
 
 bench-kernel: toolchain ## cycles of calls, signals, mappings; target/results/kernel.json

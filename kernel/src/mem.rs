@@ -58,7 +58,11 @@ impl fmt::Debug for Kva {
 ///
 /// # Safety
 /// Every bit pattern that the kernel stores, and all zeroes, must be a valid value; no part may be user memory.
-pub unsafe trait Object: Sized {}
+pub unsafe trait Object: Sized {
+    /// The object at `place` is about to be changed: for checks that look only at what was.
+    #[cfg(debug_assertions)]
+    fn note_opened(&self, _place: Ref<Self>, _journal: &mut crate::invariants::Journal) {}
+}
 
 /// The name of a kernel object.
 #[repr(transparent)]
@@ -148,7 +152,10 @@ impl Kernel {
     #[inline(always)]
     pub fn get_mut<T: Object>(&mut self, name: Ref<T>) -> &mut T {
         // SAFETY: as in `get`; `&mut self` excludes every other borrow made by this token.
-        unsafe { &mut *self.arch.pointer(name.kva(), size_of::<T>()).cast::<T>() }
+        let object = unsafe { &mut *self.arch.pointer(name.kva(), size_of::<T>()).cast::<T>() };
+        #[cfg(debug_assertions)]
+        object.note_opened(name, &mut self.journal);
+        object
     }
 
     /// Borrows two objects for change.

@@ -7,6 +7,8 @@ use abi::label::Table;
 
 use crate::alarm::Timer;
 use crate::arch::{Arch, Context, Current};
+#[cfg(debug_assertions)]
+use crate::invariants::Journal;
 use crate::mem::{Kva, Ref};
 use crate::object::cap::Cte;
 use crate::object::irq::IrqState;
@@ -163,6 +165,9 @@ pub struct Kernel {
     pub work_units: usize,
     /// Receivers of user interrupts by number.
     pub receivers: [Receiver; RECEIVERS],
+    /// What has been opened for change.
+    #[cfg(debug_assertions)]
+    pub journal: Journal,
 }
 
 /// log2 of the bytes that the kernel needs for objects of its own: interrupt slots (4 KiB) and an idle thread per core (2 KiB each).
@@ -198,6 +203,8 @@ impl Kernel {
             cancellations: 0,
             work_units: 0,
             receivers: [const { Receiver::FREE }; RECEIVERS],
+            #[cfg(debug_assertions)]
+            journal: Journal::new(),
         }
     }
 

@@ -58,12 +58,7 @@ impl Survey {
         Self { round: 0, marks: [Entry { key: 0, value: 0, round: 0 }; 1 << MARK_BITS], slots: [0; SLOTS], count: 0 }
     }
 
-    /// Checks so far.
-    pub fn round(&self) -> u64 {
-        self.round
-    }
-
-    /// Slots in use, when they were last looked for.
+    /// Slots in use, at the last check.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -145,6 +140,26 @@ impl Survey {
             assert!(self.set(thread.word(), Mark::Thread, 0), "the list of threads runs in a circle");
             (last, next) = (Some(thread), k.get(thread).all_next);
         }
+    }
+
+    /// Brings the slots in use up to date with a journal; `None`: finds them anew.
+    ///
+    /// A slot stays in the list only while it is in use. One that is emptied was opened, so it leaves at the next kernel exit, and its
+    /// memory can become something else after that at the earliest.
+    pub(super) fn update_slots(&mut self, k: &Kernel, opened: Option<impl Iterator<Item = Ref<Cte>>>) {
+        let Some(opened) = opened else { return self.find_slots(k) };
+        let mut index = 0;
+        while index < self.count {
+            let slot = self.slot(index);
+            if k.cap(slot).is_null() {
+                self.count -= 1;
+                self.slots[index] = self.slots[self.count];
+            } else {
+                self.set(slot.word(), Mark::Slot, 0);
+                index += 1;
+            }
+        }
+        opened.for_each(|slot| self.push(k, slot));
     }
 
     /// Finds all slots in use.

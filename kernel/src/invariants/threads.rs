@@ -2,32 +2,33 @@
 
 use abi::config::NUM_PRIORITIES;
 
-use super::Depth;
 use super::survey::{Mark, Survey};
+use super::tree;
 use crate::arch::Arch;
 use crate::mem::{Kva, Ref};
 use crate::object::cap::Kind;
 use crate::object::endpoint::{self, Endpoint, Queue};
 use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
-use crate::state::{Action, Kernel, ready_bit};
+use crate::state::{Action, Kernel};
 
-/// Checks cores, queues and threads; objects that nobody waits for only where their capabilities have been found.
-pub fn check(k: &Kernel, survey: &mut Survey, depth: Depth) {
-    (0..k.arch.cores()).for_each(|core| check_core(k, survey, core, depth));
+/// Checks cores, queues and threads.
+pub fn check(k: &Kernel, survey: &mut Survey) {
+    (0..k.arch.cores()).for_each(|core| check_core(k, survey, core));
     let mut next = k.threads;
     while let Some(thread) = next {
         check_waits_for(k, survey, thread);
         next = k.get(thread).all_next;
     }
-    if depth >= Depth::Tree {
-        for index in 0..survey.len() {
-            let cap = k.cap(survey.slot(index));
-            if let Some(endpoint) = cap.object::<Endpoint>() {
-                check_endpoint(k, survey, endpoint);
-            } else if let Some(notification) = cap.object::<Notification>() {
-                check_notification(k, survey, notification);
-            }
+    for index in 0..survey.len() {
+        let slot = survey.slot(index);
+        let cap = k.cap(slot);
+        if let Some(endpoint) = cap.object::<Endpoint>() {
+            check_endpoint(k, survey, endpoint);
+        } else if let Some(notification) = cap.object::<Notification>() {
+            check_notification(k, survey, notification);
+        } else if cap.is(Kind::Reply) {
+            tree::check_reply(k, slot, cap);
         }
     }
     let mut next = k.threads;
@@ -54,7 +55,7 @@ fn check_waits_for(k: &Kernel, survey: &mut Survey, thread: Ref<Tcb>) {
     }
 }
 
-fn check_core(k: &Kernel, survey: &mut Survey, core: usize, depth: Depth) {
+fn check_core(k: &Kernel, survey: &mut Survey, core: usize) {
     let state = &k.cores[core];
     if core == k.core() {
         assert_eq!(state.action, Action::Resume, "a decision is left over");
@@ -80,9 +81,6 @@ fn check_core(k: &Kernel, survey: &mut Survey, core: usize, depth: Depth) {
         assert_eq!(state.ready_summary >> word & 1 != 0, state.ready_words[word] != 0, "ready summary");
     }
     for priority in 0..NUM_PRIORITIES {
-        if depth == Depth::Threads && state.ready_words[ready_bit(priority as u8).0] == 0 {
-            continue;
-        }
         let head = k.queues[core][priority].head;
         let bit = state.is_ready(priority as u8);
         assert_eq!(bit, head.is_some(), "bit of priority {priority}");

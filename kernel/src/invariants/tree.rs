@@ -13,7 +13,7 @@ pub fn check(k: &Kernel, survey: &mut Survey) {
     for index in 0..survey.len() {
         let slot = survey.slot(index);
         check_links(k, slot);
-        check_slot(k, slot);
+        check_block(k, slot);
         if k.get(slot).mdb.prev().is_none() {
             linked += check_family(k, survey, slot);
         }
@@ -61,24 +61,24 @@ fn name(cap: Cap) -> Option<u64> {
     Some(cap.address().0 ^ (cap.kind() as u64) << 58 ^ detail << 48)
 }
 
-fn check_slot(k: &Kernel, slot: Ref<Cte>) {
-    let cte = k.get(slot);
-    match cte.cap.kind() {
-        Kind::Untyped => check_untyped(k, slot),
-        Kind::Reply if !cte.cap.reply_master() => {
-            let caller = cte.cap.reply_caller();
-            assert_eq!(k.get(caller).state, ThreadState::BlockedOnReply, "a reply capability to nobody who waits");
-            assert_eq!(cte.mdb.prev(), Some(caller.slot(Slot::Reply)), "two reply capabilities to one thread");
-        }
-        Kind::Reply => assert_eq!(slot, cte.cap.reply_caller().slot(Slot::Reply), "a reply master outside its thread"),
-        _ => {}
+/// A reply capability and the thread to which it leads.
+pub fn check_reply(k: &Kernel, slot: Ref<Cte>, cap: Cap) {
+    let caller = cap.reply_caller();
+    if cap.reply_master() {
+        assert_eq!(slot, caller.slot(Slot::Reply), "a reply master outside its thread");
+    } else {
+        assert_eq!(k.get(caller).state, ThreadState::BlockedOnReply, "a reply capability to nobody who waits");
+        assert_eq!(k.get(slot).mdb.prev(), Some(caller.slot(Slot::Reply)), "two reply capabilities to one thread");
     }
 }
 
-/// What was made from a block lies below its free index, and no two objects overlap. Later objects come first in the family, each
-/// followed by its copies and descendants.
-fn check_untyped(k: &Kernel, slot: Ref<Cte>) {
+/// What was made from a block of untyped memory lies below its free index, and no two objects overlap. Later objects come first in the
+/// family, each followed by its copies and descendants.
+fn check_block(k: &Kernel, slot: Ref<Cte>) {
     let block = k.get(slot);
+    if !block.cap.is(Kind::Untyped) {
+        return;
+    }
     let (start, free) = (block.cap.paddr().0, block.cap.untyped_free());
     assert!(free <= 1 << block.cap.untyped_bits(), "free index outside its block");
     let (mut next, mut above) = (block.mdb.next(), None);

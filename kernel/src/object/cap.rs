@@ -530,4 +530,9 @@ pub struct Cte {
 const _: () = assert!(size_of::<Cte>() == 1 << bits::SLOT);
 
 // SAFETY: plain words, any value will do.
-unsafe impl Object for Cte {}
+unsafe impl Object for Cte {
+    #[cfg(debug_assertions)]
+    fn note_opened(&self, place: Ref<Self>, journal: &mut crate::invariants::Journal) {
+        journal.slot_opened(place, self.cap.kind());
+    }
+}

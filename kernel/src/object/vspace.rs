@@ -26,7 +26,12 @@ pub const LEVELS: u32 = 3;
 pub struct PageTable(pub [Pte; sv39::ENTRIES]);
 const _: () = assert!(size_of::<PageTable>() == 1 << bits::PAGE_TABLE);
 // SAFETY: plain words; zero maps nothing.
-unsafe impl Object for PageTable {}
+unsafe impl Object for PageTable {
+    #[cfg(debug_assertions)]
+    fn note_opened(&self, _: Ref<Self>, journal: &mut crate::invariants::Journal) {
+        journal.space_opened();
+    }
+}
 
 /// ASIDs of a pool (`seL4_ASIDPoolIndexBits` = 9).
 pub const POOL_ASIDS: usize = 512;
@@ -36,7 +41,12 @@ pub const POOL_ASIDS: usize = 512;
 pub struct AsidPool(pub [Option<Ref<PageTable>>; POOL_ASIDS]);
 const _: () = assert!(size_of::<AsidPool>() == 1 << bits::ASID_POOL);
 // SAFETY: `Option<Ref>` is one word, zero is none.
-unsafe impl Object for AsidPool {}
+unsafe impl Object for AsidPool {
+    #[cfg(debug_assertions)]
+    fn note_opened(&self, _: Ref<Self>, journal: &mut crate::invariants::Journal) {
+        journal.space_opened();
+    }
+}
 
 /// The root table of an ASID (seL4 `findVSpaceForASID`).
 pub fn find_root(k: &Kernel, asid: u16) -> Result<Ref<PageTable>, LookupFailure> {

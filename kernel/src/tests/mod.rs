@@ -9,6 +9,7 @@ mod fastpath_equiv;
 mod faults;
 mod fpu;
 mod ipc;
+mod journal;
 mod notifications;
 mod preemption;
 mod random_worlds;

@@ -17,7 +17,7 @@ use crate::api::syscall::{handle_fault, handle_interrupt, handle_syscall};
 use crate::arch::Interrupt;
 use crate::arch::host::{ARENA, Effect, Host};
 use crate::arch::register::{A0, A1, A2, A7, PC};
-use crate::invariants::{self, Depth, Survey};
+use crate::invariants::{self, Survey};
 use crate::mem::{Buffer, Paddr, Ref};
 use crate::object::cap::{Cap, CapObject, Cte, FrameSize, VmRights};
 use crate::object::mdb::Mdb;
@@ -418,7 +418,7 @@ pub fn check_invariants(k: &Kernel) -> Authority {
     }
     SURVEY.with(|survey| {
         let mut survey = survey.borrow_mut();
-        invariants::check(k, &mut survey, Depth::Full);
+        invariants::check(k, &mut survey);
         Authority::of(k, &survey)
     })
 }

@@ -7,6 +7,7 @@ use abi::label::Table;
 use abi::message::MessageInfo;
 use abi::{object, syscall};
 use kernel_guest::trap::Registers;
+use userlib::time;
 
 use crate::random::Random;
 
@@ -60,6 +61,8 @@ pub struct Request {
 }
 
 const WORDS: usize = 12;
+/// Waits until a time end within so many ticks of the time base, some of them in the past.
+const TICKS: u64 = 4096;
 
 /// What the requests are about; those that stop a worker are rare.
 const LABELS: [(Label, u8); 40] = [
@@ -149,7 +152,11 @@ pub fn next(random: &mut Random, labels: Table) -> Request {
     request.registers[0] = if random.once_in(64) { random.word() } else { cptr };
     request.registers[1] = MessageInfo::new(label, 0, caps as usize, length as usize).0;
     request.registers[2..6].copy_from_slice(&request.words[..4]);
-    request.registers[6] = random.word();
+    request.registers[6] = if random.once_in(4) { random.word() } else { slot(random) };
+    if number == WAIT_UNTIL {
+        request.registers[2] = time::ticks() + random.below(TICKS) - TICKS / 8;
+        request.registers[6] = if random.once_in(2) { 0 } else { request.registers[6] };
+    }
     request.registers[7] = number as u64;
     request
 }
@@ -195,10 +202,12 @@ fn message(random: &mut Random) -> (isize, u64, u64, u64, u64) {
         1..=2 => syscall::CALL,
         3 => syscall::RECV,
         4..=6 => syscall::REPLY_RECV,
-        7..=19 => syscall::NB_RECV,
+        7..=15 => syscall::NB_RECV,
+        16 => SIGNAL_RECV,
+        17..=19 => WAIT_UNTIL,
         _ => syscall::NB_SEND,
     };
-    let receives = matches!(number, syscall::RECV | syscall::REPLY_RECV | syscall::NB_RECV);
+    let receives = !matches!(number, syscall::SEND | syscall::CALL | syscall::NB_SEND);
     let cptr = match random.below(24) {
         0 => slot(random),
         1..=4 if receives => place::FAULTS,
