@@ -25,10 +25,10 @@ use crate::devices::{axi_nic::AxiNic, finisher::Finisher, gem::Gem, rtc::Rtc};
 use crate::disk::Disk;
 use crate::elf::{self, Executable, Segment};
 use crate::error::SocError;
-use crate::hart::block::{Block, BlockCache, Edge, Found, NONE, STRADDLING};
+use crate::hart::block::{Block, BlockCache, Edge, Found, NONE, STRADDLING, Way};
 use crate::hart::exec::{Flow, execute};
 use crate::hart::{Build, Exception, Hart};
-use crate::order::Order;
+use crate::order::{Key, Order};
 use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
@@ -271,7 +271,7 @@ impl Machine {
         if hart.pc != pc {
             hart.pc = pc;
             // The block executed last no longer says what comes next.
-            hart.edge = Edge::UNKNOWN;
+            hart.way = Way::UNKNOWN;
             if let Some(turn) = &mut self.core.interrupted
                 && turn.hart == id
             {
@@ -357,8 +357,8 @@ impl Core {
         interrupted = interrupted.filter(|turn| debug.only().is_none_or(|only| only == turn.hart));
         let mut order = Order::of(&self.harts);
         loop {
-            let (mut turn, limit) = match interrupted.take() {
-                Some(turn) => (turn, 0),
+            let (mut turn, mut second, limit) = match interrupted.take() {
+                Some(turn) => (turn, Key::NOBODY, 0),
                 None => match self.next_turn(timing, debug, &mut order) {
                     Ok(found) => found,
                     Err(halt) => return halt,
@@ -366,7 +366,7 @@ impl Core {
             };
             // Turn after turn, as long as nothing changes but clocks.
             loop {
-                match self.slice(timing, debug, turn) {
+                let first = match self.slice(timing, debug, turn) {
                     Ok(Some(clock)) => order.set(turn.hart, clock),
                     Ok(None) => {
                         self.after_effects(timing, turn.hart);
@@ -377,22 +377,29 @@ impl Core {
                         self.interrupted = Some(Turn { transferred: Some(transferred), ..turn });
                         return Halt::Stop(stop);
                     }
-                }
-                let (first, second) = order.first_two();
-                let Some(hart) = first.hart().filter(|_| !D::ACTIVE && first.clock() < limit) else { break };
+                };
+                // Nearly always it is now the turn of the second.
+                let next = if first < second {
+                    first
+                } else {
+                    let next = second;
+                    second = order.first_but(next);
+                    next
+                };
+                let Some(hart) = next.hart().filter(|_| !D::ACTIVE && next.clock() < limit) else { break };
                 turn = self.turn_of(hart, second.clock(), limit);
             }
         }
     }
 
-    /// Lets events happen until a hart may run; gives its turn, and the cycle of the next event or of the end of the run. Error:
-    /// the run ends or stops here.
+    /// Lets events happen until a hart may run; gives its turn, the hart behind it, and the cycle of the next event or of the
+    /// end of the run. Error: the run ends or stops here.
     fn next_turn<T: Timing, D: Debug>(
         &mut self,
         timing: &mut T,
         debug: &mut D,
         order: &mut Order,
-    ) -> Result<(Turn, u64), Halt> {
+    ) -> Result<(Turn, Key, u64), Halt> {
         loop {
             if D::ACTIVE
                 && let Some(stop) = debug.between()
@@ -417,10 +424,10 @@ impl Core {
                         return Err(Halt::End(End::CycleLimit));
                     }
                     if clock < event {
-                        let second = if only.is_some() { NEVER } else { second.clock() };
+                        let behind = if only.is_some() { NEVER } else { second.clock() };
                         let limit = event.min(self.max_cycles);
                         self.bus.stirred = false;
-                        return Ok((self.turn_of(hart, second, limit), limit));
+                        return Ok((self.turn_of(hart, behind, limit), second, limit));
                     }
                 }
                 None if event == NEVER => return Err(Halt::End(End::IdleDeadlock)),
@@ -463,7 +470,7 @@ impl Core {
         while let Some(page) = self.bus.ram.stale_code.pop() {
             self.blocks.drop_page(page);
             for hart in &mut self.harts {
-                hart.edge = Edge::UNKNOWN;
+                hart.way = Way::UNKNOWN;
             }
         }
         if T::TIMED {
@@ -506,20 +513,18 @@ impl Core {
             hart.clock += if T::TIMED { timing.interrupt(id, woken) } else { 1 };
         }
         let mut transferred = transferred.unwrap_or(false);
-        // How the block before was left, if that says which one is next.
-        let mut edge = hart.edge;
+        let mut way = hart.way;
         loop {
             let bytes = if D::ACTIVE {
                 debug.before(hart, &bus.ram).map_err(|stop| {
-                    hart.edge = edge;
+                    hart.way = way;
                     (transferred, stop)
                 })?
             } else {
                 u64::MAX
             };
-            let chained = blocks.successor(edge);
-            let found = if chained != NONE { Ok(chained) } else { lookup(hart, bus, blocks, edge) };
-            edge = Edge::UNKNOWN;
+            let found = if way.next != NONE { Ok(way.next) } else { lookup(hart, bus, blocks, way.edge) };
+            way = Way::UNKNOWN;
             let flow = match found {
                 Ok(index) => {
                     let block = blocks.block(index);
@@ -535,8 +540,8 @@ impl Core {
                         (&*block.insns, true)
                     };
                     let flow = execute(hart, id, bus, timing, insns);
-                    if matches!(flow, Flow::Next | Flow::Taken) && whole {
-                        edge = Edge::of(index, flow == Flow::Taken);
+                    if matches!(flow, Flow::Next | Flow::Taken | Flow::Plain) && whole {
+                        way = blocks.way(index, flow == Flow::Taken);
                     }
                     flow
                 }
@@ -551,6 +556,11 @@ impl Core {
             transferred = matches!(flow, Flow::Taken | Flow::Indirect);
             match flow {
                 Flow::Next | Flow::Taken | Flow::Indirect => {}
+                Flow::Plain => {
+                    if bus.attention() {
+                        break;
+                    }
+                }
                 Flow::System => {
                     if hart.waiting || hart.yields {
                         hart.yields = false;
@@ -579,7 +589,7 @@ impl Core {
                 break;
             }
         }
-        hart.edge = edge;
+        hart.way = way;
         let quiet = !bus.stirred && !bus.ram.attention && !hart.waiting;
         Ok(quiet.then_some(hart.clock))
     }

@@ -1,7 +1,8 @@
 //! Who is next: the running harts in order of (clock, id).
 //!
-//! In timed mode a turn is often a single block, and which hart is next is as good as random to the host: so the search
-//! compares and selects without a branch. A turn changes one clock; the rest is read anew only when something else may have.
+//! In timed mode a turn is often a single block, and which hart is next is as good as random to the host. So the search compares
+//! and selects without a branch; and the hart behind the first is found beforehand, so that the host can work ahead on its
+//! block while the first still runs. A turn changes one clock; the rest is read anew only when something else may have.
 
 use crate::config::MAX_HARTS;
 use crate::hart::Hart;
@@ -13,10 +14,13 @@ const ID_MASK: u64 = MAX_HARTS as u64 - 1;
 const NOBODY: u64 = u64::MAX;
 
 /// Clock and id of a hart, comparable. Clocks stay below 2^61 cycles, some seven hundred years.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(u64);
 
 impl Key {
+    /// Behind every hart.
+    pub const NOBODY: Self = Self(NOBODY);
+
     fn new(id: usize, clock: u64) -> Self {
         Self(clock << ID_BITS | id as u64)
     }
@@ -62,10 +66,19 @@ impl Order {
         (Key(first), Key(second))
     }
 
+    /// The hart furthest behind except that of `key`.
+    #[inline(always)]
+    pub fn first_but(&self, key: Key) -> Key {
+        let others = self.keys[..self.harts].iter().map(|&other| if other == key.0 { NOBODY } else { other });
+        Key(others.fold(NOBODY, u64::min))
+    }
+
     /// The clock of running hart `hart` is now `clock`.
     #[inline(always)]
-    pub fn set(&mut self, hart: usize, clock: u64) {
-        self.keys[hart % MAX_HARTS] = Key::new(hart, clock).0;
+    pub fn set(&mut self, hart: usize, clock: u64) -> Key {
+        let key = Key::new(hart, clock);
+        self.keys[hart % MAX_HARTS] = key.0;
+        key
     }
 }
 
@@ -95,8 +108,11 @@ mod tests {
         assert_eq!(two(&order), (Some(1), Some(3)));
         order.set(1, 20);
         assert_eq!(two(&order), (Some(3), Some(1)));
-        order.set(3, 40);
+        let last = order.set(3, 40);
         assert_eq!(two(&order), (Some(1), Some(2)));
+        let (first, second) = order.first_two();
+        assert_eq!(order.first_but(first), second);
+        assert_eq!(order.first_but(last), first);
         assert_eq!(order.first_two().1.clock(), 20);
     }
 

@@ -30,9 +30,8 @@ impl Edge {
     /// Another way, or none at all.
     pub const UNKNOWN: Self = Self(NONE);
 
-    /// Out of block number `block`.
     #[inline(always)]
-    pub fn of(block: u32, taken: bool) -> Self {
+    fn of(block: u32, taken: bool) -> Self {
         Self(block << 1 | u32::from(taken))
     }
 
@@ -43,6 +42,18 @@ impl Edge {
     fn taken(self) -> bool {
         self.0 & 1 != 0
     }
+}
+
+/// How a hart left its last block, as long as that says which one is next, and where that leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub edge: Edge,
+    /// [`NONE`]: to be looked up.
+    pub next: u32,
+}
+
+impl Way {
+    pub const UNKNOWN: Self = Self { edge: Edge::UNKNOWN, next: NONE };
 }
 
 /// A decoded block. Its alignment makes the way from a number to a block a shift.
@@ -124,10 +135,11 @@ impl BlockCache {
         &self.blocks[index as usize]
     }
 
-    /// The block that `edge` leads to, or [`NONE`].
+    /// The way out of block number `block`.
     #[inline(always)]
-    pub fn successor(&self, edge: Edge) -> u32 {
-        self.successors.get(edge.0 as usize).copied().unwrap_or(NONE)
+    pub fn way(&self, block: u32, taken: bool) -> Way {
+        let edge = Edge::of(block, taken);
+        Way { edge, next: self.successors.get(edge.0 as usize).copied().unwrap_or(NONE) }
     }
 
     /// Remembers that `edge` leads to `to`, if it is known and leads into the page of its block: then the successor lies there

@@ -210,6 +210,23 @@ impl Csrs {
         }
     }
 
+    /// Scratch, epc, cause and tval of S and M, which always exist there, and the bits that a write changes. Nothing else in
+    /// the hart depends on them.
+    #[inline(always)]
+    pub fn trap_register(&mut self, number: u32) -> Option<(&mut u64, u64)> {
+        Some(match number {
+            0x140 => (&mut self.sscratch, u64::MAX),
+            0x141 => (&mut self.sepc, !1),
+            0x142 => (&mut self.scause, CAUSE_BITS),
+            0x143 => (&mut self.stval, u64::MAX),
+            0x340 => (&mut self.mscratch, u64::MAX),
+            0x341 => (&mut self.mepc, !1),
+            0x342 => (&mut self.mcause, CAUSE_BITS),
+            0x343 => (&mut self.mtval, u64::MAX),
+            _ => return None,
+        })
+    }
+
     /// Reads CSR `number`; none if it does not exist or is out of reach.
     pub fn read(&self, number: u32, privilege: Privilege, write: bool, around: &Surroundings) -> Option<u64> {
         if !self.allowed(number, privilege, write) {
@@ -289,6 +306,10 @@ impl Csrs {
         let n = self.isa.has_user_interrupts();
         let writable = |bits| if n { bits } else { bits & !status::U_WRITABLE };
         let interrupts = |bits| if n { bits } else { bits & !irq::USER };
+        if let Some((register, writable)) = self.trap_register(number) {
+            *register = value & writable;
+            return;
+        }
         if matches!(number, 0x001..=0x003) {
             self.float_written();
         }
@@ -313,10 +334,6 @@ impl Csrs {
             0x104 => put(&mut self.mie, value, self.mideleg),
             0x105 => self.stvec = trap_vector(value),
             0x106 => self.scounteren = value & COUNTERS,
-            0x140 => self.sscratch = value,
-            0x141 => self.sepc = value & !1,
-            0x142 => self.scause = value & CAUSE_BITS,
-            0x143 => self.stval = value,
             0x144 => put(&mut self.latches, value, (irq::USER | 1 << irq::SSI) & self.mideleg),
             0x180 => {
                 // Writing an unsupported mode has no effect on the whole register (privileged manual, satp).
@@ -343,10 +360,6 @@ impl Csrs {
             0x304 => self.mie = value & interrupts(irq::ALL),
             0x305 => self.mtvec = trap_vector(value),
             0x306 => self.mcounteren = value & COUNTERS,
-            0x340 => self.mscratch = value,
-            0x341 => self.mepc = value & !1,
-            0x342 => self.mcause = value & CAUSE_BITS,
-            0x343 => self.mtval = value,
             0x344 => {
                 let mask = interrupts(self.latch_mask());
                 put(&mut self.latches, value, mask);

@@ -26,6 +26,8 @@ pub(crate) enum Flow {
     Indirect,
     /// After an instruction that may have changed privilege, translation or interrupts.
     System,
+    /// After a CSR access that has changed none of them.
+    Plain,
     /// `hart.exception` is to be taken at `hart.pc`.
     Exception,
     /// A device access must wait until this hart is the one furthest behind.
@@ -113,6 +115,19 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, id: usize, bus: &mut Bus, timi
             ($latency:expr) => {
                 extra!(wait_for($latency, insn.ahead))
             };
+        }
+        // In timed mode all conditional branches meet behind the match, where the predictor is asked.
+        macro_rules! branch {
+            ($label:lifetime, $condition:expr) => {{
+                let taken = $condition;
+                if T::TIMED {
+                    break $label taken;
+                }
+                if taken {
+                    finish!(here!().wrapping_add(imm!()), Flow::Taken)
+                }
+                finish!(here!().wrapping_add(u64::from(insn.len)), Flow::Next)
+            }};
         }
         macro_rules! load {
             ($type:ty, $bytes:literal, $extend:expr) => {{
@@ -371,16 +386,19 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, id: usize, bus: &mut Bus, timi
                     set!(link);
                     finish!(target, Flow::Indirect);
                 }
-                Op::Beq => break 'branch rs1!() == rs2!(),
-                Op::Bne => break 'branch rs1!() != rs2!(),
-                Op::Blt => break 'branch (rs1!() as i64) < rs2!() as i64,
-                Op::Bge => break 'branch rs1!() as i64 >= rs2!() as i64,
-                Op::Bltu => break 'branch rs1!() < rs2!(),
-                Op::Bgeu => break 'branch rs1!() >= rs2!(),
+                Op::Beq => branch!('branch, rs1!() == rs2!()),
+                Op::Bne => branch!('branch, rs1!() != rs2!()),
+                Op::Blt => branch!('branch, (rs1!() as i64) < rs2!() as i64),
+                Op::Bge => branch!('branch, rs1!() as i64 >= rs2!() as i64),
+                Op::Bltu => branch!('branch, rs1!() < rs2!()),
+                Op::Bgeu => branch!('branch, rs1!() >= rs2!()),
 
                 Op::Csr => {
-                    try_system!(system::csr(hart, bus, timing, insn));
-                    finish!(here!().wrapping_add(4), Flow::System);
+                    let plain = match system::csr(hart, bus, timing, insn) {
+                        Ok(plain) => plain,
+                        Err(stop) => stop!(stop),
+                    };
+                    finish!(here!().wrapping_add(4), if plain { Flow::Plain } else { Flow::System });
                 }
                 Op::Ecall => {
                     hart.exception = Exception { cause: 8 + hart.privilege as u64, tval: 0 };
@@ -415,7 +433,6 @@ pub(crate) fn execute<T: Timing>(hart: &mut Hart, id: usize, bus: &mut Bus, timi
             }
             continue 'insns;
         };
-        // All conditional branches meet here.
         let target = here!().wrapping_add(imm!());
         extra!(timing.branch(id, here!(), target, taken));
         if taken {

@@ -20,7 +20,7 @@ use crate::board::{CYCLES_PER_TICK, RAM_BASE};
 use crate::config::{AccessedDirty, Config, Misaligned};
 use crate::memory::Memory;
 use crate::outcome::{HartStatistics, Privilege};
-use block::Edge;
+use block::Way;
 use csr::{Csrs, Surroundings, status};
 use mmu::{Fault, Space, Walk};
 use pmp::Access;
@@ -69,8 +69,8 @@ pub(crate) struct Hart {
     pub clock: u64,
     /// Instructions retired, without those of the block that is being executed.
     pub instructions: u64,
-    /// How the block executed last was left, as long as that says what comes next.
-    pub edge: Edge,
+    /// From the block executed last to the next one.
+    pub way: Way,
     /// In `wfi`.
     pub waiting: bool,
     /// `wfi` has just ended.
@@ -108,7 +108,7 @@ impl Hart {
             privilege: Privilege::M,
             clock: 0,
             instructions: 0,
-            edge: Edge::UNKNOWN,
+            way: Way::UNKNOWN,
             waiting: false,
             woken: false,
             stuck: false,
@@ -140,8 +140,12 @@ impl Hart {
             if mstatus & status::MPRV != 0 && self.privilege == Privilege::M { self.mpp() } else { self.privilege };
         let sum = data == Privilege::S && mstatus & status::SUM != 0;
         let mxr = data != Privilege::M && mstatus & status::MXR != 0;
-        (self.data_space, self.data_context) = self.space(data, sum, mxr);
         (self.fetch_space, self.fetch_context) = self.space(self.privilege, false, false);
+        (self.data_space, self.data_context) = if data == self.privilege && !sum && !mxr {
+            (self.fetch_space, self.fetch_context)
+        } else {
+            self.space(data, sum, mxr)
+        };
     }
 
     fn space(&mut self, privilege: Privilege, sum: bool, mxr: bool) -> (Space, u64) {
@@ -174,7 +178,7 @@ impl Hart {
         if self.translation_generation != ram.translation_generation {
             self.translation_generation = ram.translation_generation;
             self.tlb.clear();
-            self.edge = Edge::UNKNOWN;
+            self.way = Way::UNKNOWN;
         }
     }
 

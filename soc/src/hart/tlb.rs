@@ -16,6 +16,12 @@ pub(crate) struct Entry {
     pub offset: u64,
 }
 
+/// Where the entry of a page is: without the context, the same page of two programs would always collide.
+#[inline(always)]
+fn slot(va: u64, context: u64) -> usize {
+    ((va ^ context << 9) >> 12) as usize % ENTRIES
+}
+
 /// One array.
 pub(crate) struct Array([Entry; ENTRIES]);
 
@@ -27,15 +33,14 @@ impl Array {
     /// RAM offset for an aligned access of `N` bytes, or none. `context` is a context number shifted left by 3.
     #[inline(always)]
     pub fn hit<const N: u64>(&self, va: u64, context: u64) -> Option<u64> {
-        let entry = &self.0[((va >> 12) ^ (context >> 3)) as usize % ENTRIES];
+        let entry = &self.0[slot(va, context)];
         (entry.tag == (va & (!0xFFF | (N - 1))) | context).then(|| va.wrapping_add(entry.offset))
     }
 
     /// Remembers that the page of `va` is the page of RAM offset `ram`.
     pub fn fill(&mut self, va: u64, context: u64, ram: u64) {
         let page = va & !0xFFF;
-        self.0[((va >> 12) ^ (context >> 3)) as usize % ENTRIES] =
-            Entry { tag: page | context, offset: (ram & !0xFFF).wrapping_sub(page) };
+        self.0[slot(va, context)] = Entry { tag: page | context, offset: (ram & !0xFFF).wrapping_sub(page) };
     }
 
     pub fn clear(&mut self) {

@@ -1,6 +1,6 @@
 //! Entering and leaving traps: destination, order and state of exceptions and interrupts, and the three returns.
 
-use super::block::Edge;
+use super::block::Way;
 use super::csr::{irq, status};
 use super::{Exception, Hart};
 use crate::memory::Memory;
@@ -86,7 +86,7 @@ impl Hart {
             }
         };
         let vectored = vector & 1 != 0 && cause & INTERRUPT != 0;
-        self.edge = Edge::UNKNOWN;
+        self.way = Way::UNKNOWN;
         self.pc = (vector & !3).wrapping_add(if vectored { 4 * (cause & 0x3F) } else { 0 });
         self.privilege = to;
         self.update_contexts();

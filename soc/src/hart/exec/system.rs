@@ -23,12 +23,46 @@ fn refuse(hart: &mut Hart, insn: &Insn) -> Stop {
     Stop::Exception
 }
 
-/// `csrrw` and its relatives.
-pub(super) fn csr<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insn: &Insn) -> Result<(), Stop> {
+/// `csrrw` and its relatives. True if nothing but registers has changed: privilege, translation and interrupts are as before.
+pub(super) fn csr<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, insn: &Insn) -> Result<bool, Stop> {
     let raw = insn.imm as u32;
     let (number, funct3) = (raw >> 20, raw >> 12 & 7);
     let operand = if funct3 & 4 != 0 { u64::from(insn.rs1) } else { hart.x[insn.rs1 as usize] };
     let writes = funct3 & 3 == 1 || insn.rs1 != 0;
+    let modified = |base: u64| match funct3 & 3 {
+        1 => operand,
+        2 => base | operand,
+        _ => base & !operand,
+    };
+    if hart.privilege as u32 >= number >> 8 & 3
+        && let Some((register, writable)) = hart.csrs.trap_register(number)
+    {
+        let old = *register;
+        if writes {
+            *register = modified(old) & writable;
+            if T::TIMED {
+                hart.clock += timing.csr_write(number);
+            }
+        }
+        hart.x[insn.rd as usize] = old;
+        return Ok(true);
+    }
+    other_csr(hart, bus, timing, insn, writes, modified)
+}
+
+/// [`csr`] for registers that others depend on, or that are no plain storage.
+#[inline(never)]
+fn other_csr<T: Timing>(
+    hart: &mut Hart,
+    bus: &mut Bus,
+    timing: &mut T,
+    insn: &Insn,
+    writes: bool,
+    modified: impl Fn(u64) -> u64,
+) -> Result<bool, Stop> {
+    /// What contexts depend on.
+    const CONTEXT: u64 = status::MPRV | status::MPP | status::SUM | status::MXR;
+    let number = insn.imm as u32 >> 20;
     let around = hart.surroundings(
         bus.lines.of(hart.id),
         hart.clock + u64::from(insn.cost),
@@ -38,14 +72,11 @@ pub(super) fn csr<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, ins
         return Err(refuse(hart, insn));
     };
     if writes {
-        let base = hart.csrs.modify_base(number, old);
-        let new = match funct3 & 3 {
-            1 => operand,
-            2 => base | operand,
-            _ => base & !operand,
-        };
+        let new = modified(hart.csrs.modify_base(number, old));
+        let mstatus = hart.csrs.mstatus;
         hart.csrs.write(number, new, &around);
         match number {
+            0x100 | 0x300 if (mstatus ^ hart.csrs.mstatus) & CONTEXT == 0 => {}
             0x100 | 0x180 | 0x300 => hart.update_contexts(),
             0x3A0..=0x3BF => hart.pmp_changed(),
             0x14D | 0x30A => bus.set_supervisor_timer(hart.id, hart.csrs.supervisor_compare(), around.cycles),
@@ -56,7 +87,7 @@ pub(super) fn csr<T: Timing>(hart: &mut Hart, bus: &mut Bus, timing: &mut T, ins
         }
     }
     hart.x[insn.rd as usize] = old;
-    Ok(())
+    Ok(!writes)
 }
 
 /// `uret sret mret`.
