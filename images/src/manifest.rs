@@ -151,7 +151,7 @@ pub enum OnFault {
 
 /// `[channel.NAME]`.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Channel {
     /// Who asks.
     pub client: String,
@@ -166,6 +166,22 @@ pub struct Channel {
     /// Data buffers mapped in both programs.
     #[serde(default)]
     pub arena: Size,
+    /// What becomes of an end that the other one accuses of breaking the protocol, besides that it is cut off (async).
+    #[serde(default)]
+    pub on_misbehaviour: OnMisbehaviour,
+}
+
+/// Whose word is enough to fault the other end of a channel.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnMisbehaviour {
+    /// Nobody's: the channel is closed, and that is all.
+    #[default]
+    Close,
+    /// The server's: its client is treated as if it had faulted.
+    FaultClient,
+    /// The client's: its server is treated as if it had faulted.
+    FaultServer,
 }
 
 /// How messages of a channel travel.

@@ -30,7 +30,7 @@
 //! of all heaps, would lie in the same few sets and drive each other out at every switch.
 
 use crate::check;
-use crate::manifest::{Channel, OnFault, System, Transport};
+use crate::manifest::{Channel, OnFault, OnMisbehaviour, System, Transport};
 use std::collections::BTreeMap;
 
 /// End of the addresses that an image may use.
@@ -207,6 +207,8 @@ pub struct ChannelPlan {
     pub ring: u64,
     /// Bytes of the arena.
     pub arena: u64,
+    /// Who may be faulted on the other's word.
+    pub on_misbehaviour: OnMisbehaviour,
     /// The asking end.
     pub client: EndPlan,
     /// The answering end.
@@ -350,6 +352,7 @@ fn plan_channel(
         entries: if is_async { channel.entries } else { 0 },
         ring,
         arena: channel.arena.0,
+        on_misbehaviour: channel.on_misbehaviour,
         client,
         server,
     }

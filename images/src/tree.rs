@@ -16,7 +16,7 @@
 //! The form of an environment is told by `userlib::env`; its `devices` have no registers and interrupts yet, and it has no time base,
 //! because those belong to the machine: the root task adds them.
 
-use crate::manifest::{OnFault, Transport};
+use crate::manifest::{OnFault, OnMisbehaviour, Transport};
 use crate::plan::{ChannelPlan, EndPlan, MEGA_PAGE, PAGE, PRIVATE, Plan, ProgramPlan, Range};
 use crate::program::{Program, Segment};
 use dtoolkit::ToPropertyValue;
@@ -100,6 +100,8 @@ fn channel_node(channel: &ChannelPlan) -> Builder {
         .with("transport", transport(channel))
         .with("ring", channel.ring)
         .with("arena", channel.arena)
+        .flag("fault-client", channel.on_misbehaviour == OnMisbehaviour::FaultClient)
+        .flag("fault-server", channel.on_misbehaviour == OnMisbehaviour::FaultServer)
         .with_child(end("client", &channel.client))
         .with_child(end("server", &channel.server))
 }

@@ -114,6 +114,42 @@ fn a_client_goes_on_with_a_restarted_server() {
     }
 }
 
+/// Over an endpoint a caller waits in the kernel: the root task, or the next life of the server, must answer for the one that died.
+#[test]
+fn a_caller_does_not_wait_for_a_dead_server() {
+    for harts in ["1", "2"] {
+        let mut manifest = Manifest::named("restart").unwrap();
+        manifest.rename(&format!("restart-sync-{harts}"));
+        manifest.set("channel.sums.transport", "sync").unwrap();
+        manifest.set("machine.harts", harts).unwrap();
+        manifest.set("program.mortal.hart", if harts == "1" { "0" } else { "1" }).unwrap();
+        let (end, text) = run(&build(&manifest), Mode::Fast);
+        assert_lines(&text, &["root: mortal starts again", "survivor: 800 answers right, 5 calls lost"]);
+        assert_eq!(end, End::Exit(0), "{text}");
+
+        manifest.rename(&format!("gone-sync-{harts}"));
+        manifest.set("program.mortal.on-fault", "continue").unwrap();
+        manifest.set("program.survivor.args.losses", "\"20\"").unwrap();
+        let (end, text) = run(&build(&manifest), Mode::Fast);
+        assert_lines(&text, &["root: mortal is stopped", "survivor: 149 answers right, 20 calls lost"]);
+        assert_eq!(end, End::Exit(0), "{text}");
+    }
+}
+
+#[test]
+fn a_client_that_breaks_the_protocol_is_faulted_if_the_manifest_says_so() {
+    let mut manifest = Manifest::named("vandal").unwrap();
+    manifest.rename("vandal-faulted");
+    manifest.set("channel.ruins.on-misbehaviour", "fault-client").unwrap();
+    manifest.set("program.vandal.on-fault", "continue").unwrap();
+    manifest.set("program.asker.args.calls", "\"1000\"").unwrap();
+    let (end, text) = run(&build(&manifest), Mode::Fast);
+    let accused = "fault: vandal broke the protocol of channel ruins, says adder";
+    assert_lines(&text, &[accused, "root: vandal is stopped, the others go on"]);
+    assert_lines(&text, &["asker: sums: 1000 of 1000 answers right"]);
+    assert_eq!(end, End::Exit(0), "{text}");
+}
+
 #[test]
 fn a_device_that_the_machine_lacks_is_named() {
     let mut manifest = Manifest::named("hello").unwrap();

@@ -129,4 +129,6 @@ pub trait Ring {
     fn signal_at_park(&self) {
         self.signal();
     }
+    /// The other end has broken the protocol and was cut off: tells whoever may do more about it.
+    fn accuse(&self) {}
 }

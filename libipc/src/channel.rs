@@ -493,6 +493,13 @@ impl<R: Ring> End<R> {
         }
     }
 
+    /// Closes the channel to a peer that has broken the protocol.
+    #[cold]
+    pub(crate) fn cut_off(&self) {
+        self.close();
+        self.ring.accuse();
+    }
+
     fn open(&self) {
         let generation = self.generation.get();
         self.first_free.set(generation.wrapping_add(1));

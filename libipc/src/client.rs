@@ -430,6 +430,7 @@ impl<R: Ring> Client<R> {
             }
             Ok(any) => any,
             Err(misbehaviour) => {
+                rings.end.cut_off();
                 self.fail(rings, CallError::Peer(misbehaviour));
                 true
             }
@@ -614,7 +615,7 @@ impl Client {
         match channel.transport {
             EnvTransport::Async { .. } if thread != 0 => Err(OpenError::NoChannel),
             EnvTransport::Async { peer, peer_hart, .. } => {
-                Ok(Self::new(&Memory::from_env(&channel)?, Peer::new(env, peer, peer_hart)))
+                Ok(Self::new(&Memory::from_env(&channel)?, Peer::new(env, peer, peer_hart, channel.index)))
             }
             EnvTransport::Sync { endpoint } => {
                 let arena = Arena::share(ArenaMemory::from_env(&channel)?, thread, env.threads(), SYNC_BUFFERS);

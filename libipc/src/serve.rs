@@ -239,6 +239,7 @@ impl<R: Ring> Channel<R> {
     #[cold]
     fn fail(&self, end: &End<R>, misbehaviour: PeerMisbehaviour) {
         self.misbehaviour.set(Some(misbehaviour));
+        end.cut_off();
         self.close(end);
         if let Some(report) = self.report.get() {
             report(self.index, misbehaviour);
@@ -834,9 +835,11 @@ impl Server {
         let mut badges = Vec::new();
         for channel in env.channels().filter(|channel| channel.role == EnvRole::Server) {
             channels.push(match channel.transport {
-                Transport::Async { peer, peer_hart, .. } => {
-                    Channel::over_rings(channels.len(), &Memory::from_env(&channel)?, Peer::new(env, peer, peer_hart))
-                }
+                Transport::Async { peer, peer_hart, .. } => Channel::over_rings(
+                    channels.len(),
+                    &Memory::from_env(&channel)?,
+                    Peer::new(env, peer, peer_hart, channel.index),
+                ),
                 Transport::Sync { .. } => {
                     badges.push(channel.index as u64 + 1);
                     Channel::new(channels.len(), None, ArenaMemory::from_env(&channel)?)

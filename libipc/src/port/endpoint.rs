@@ -2,7 +2,7 @@
 //!
 //! An answer that is ready when the executor parks goes out with the next receive, as one `ReplyRecv`: the kernel's fast path.
 //! A caller who is not answered by then is saved into a reply slot of the CSpace and gets a `Send` later. With no slot left
-//! it is turned away ([`FULL`]).
+//! it is turned away ([`FULL`]). For a server that has died the root task answers ([`SERVER_GONE`]).
 //!
 //! The doorbell is bound to the thread, so its bits arrive at the same receive. Bits of devices are 63 downwards and badges
 //! of channels small numbers, so a badge from 2^32 up is bits of the doorbell.
@@ -11,6 +11,7 @@ use alloc::rc::Rc;
 
 use userlib::cap::{CPtr, Cap, Endpoint, Reply, slot};
 use userlib::env::{Env, Slots};
+use userlib::supervisor::SERVER_GONE;
 use userlib::syscall::{self, Received, Registers};
 use userlib::{MessageInfo, ipc_buffer};
 
@@ -169,7 +170,7 @@ impl SyncClient {
     /// Sends `message` and waits in the kernel for the reply.
     ///
     /// # Errors
-    /// If the server dropped the request or had no slot to answer it later.
+    /// If the server dropped the request, had no slot to answer it later, or has died.
     #[inline] // hot path: the trap should be the only call
     pub fn call(&self, message: Message) -> Result<Message, CallError> {
         let (info, words) = pack(&message);
@@ -177,6 +178,7 @@ impl SyncClient {
         match reply.info.label() {
             DROPPED => Err(CallError::Dropped),
             FULL => Err(CallError::Full),
+            SERVER_GONE => Err(CallError::Closed),
             _ => Ok(unpack(&reply)),
         }
     }

@@ -161,15 +161,16 @@ pub struct Peer {
     notification: Notification,
     index: Option<u64>,
     is_here: bool,
+    channel: usize,
 }
 
 impl Peer {
-    /// The peer behind `notification`, which runs on `hart`. Where user interrupts are there, it goes into the sender table; if
+    /// The other end of the channel with number `channel`, behind `notification`, which runs on `hart`. Where user interrupts are there, it goes into the sender table; if
     /// the kernel refuses (table full, peer without receiver), signals do the same, slower.
-    pub fn new(env: &Env, notification: Notification, hart: usize) -> Self {
+    pub fn new(env: &Env, notification: Notification, hart: usize, channel: usize) -> Self {
         let index =
             if env.user_interrupts() { slot::SENDER_TABLE.register(notification).ok().map(|i| i as u64) } else { None };
-        Self { notification, index, is_here: hart == env.hart() }
+        Self { notification, index, is_here: hart == env.hart(), channel }
     }
 }
 
@@ -185,6 +186,10 @@ impl Ring for Peer {
     #[inline] // one system call
     fn signal(&self) {
         self.notification.signal();
+    }
+
+    fn accuse(&self) {
+        userlib::rt::accuse(self.channel as u64);
     }
 
     #[inline] // a store if the peer is here

@@ -14,6 +14,7 @@ pub mod start;
 
 pub use start::Outcome;
 
+use crate::cap::Cap as _;
 use crate::cap::slot::SUPERVISOR;
 use crate::supervisor;
 use abi::message::MessageInfo;
@@ -27,7 +28,17 @@ pub fn exit(code: i32) -> ! {
 /// Ends this thread; the program goes on.
 pub fn park() -> ! {
     console::flush();
+    rest()
+}
+
+/// Ends this thread without touching anything.
+pub(crate) fn rest() -> ! {
     leave(supervisor::PARK, 0)
+}
+
+/// Tells the root task that the other end of the channel with number `channel` has broken the protocol.
+pub fn accuse(channel: u64) {
+    crate::syscall::send(SUPERVISOR.cptr(), MessageInfo::new(supervisor::ACCUSE, 0, 0, 1), [channel, 0, 0, 0]);
 }
 
 /// A call that the root task never answers.

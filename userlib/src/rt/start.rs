@@ -114,9 +114,11 @@ pub use guest::{name, program, root_task};
 mod guest {
     use super::Outcome;
     use crate::env::Env;
-    use crate::rt::{console, exit, heap, park};
+    use crate::rt::{console, exit, heap, park, rest};
+    use crate::supervisor::{LAST_RITES, SERVER_GONE};
     use crate::syscall;
     use abi::bootinfo::BootInfo;
+    use abi::message::MessageInfo;
     use alloc::boxed::Box;
     use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -143,6 +145,11 @@ mod guest {
     /// To be called once per thread, from `_start`, with what the root task passed: the address of the environment's tree, readable
     /// for ever, and the index of the thread. The heap region that the tree names belongs to this program alone.
     pub unsafe fn program<T: Outcome>(tree: usize, thread: usize, main: fn(&'static Env, usize) -> T) -> ! {
+        // A former life of this thread may have received a call and died before it answered.
+        syscall::reply(MessageInfo::new(SERVER_GONE, 0, 0, 0), [0; 4]);
+        if thread & LAST_RITES != 0 {
+            rest()
+        }
         if thread == 0 {
             // SAFETY: passed on to the caller.
             unsafe { initialise(tree) };

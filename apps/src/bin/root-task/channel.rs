@@ -8,7 +8,7 @@ use dtoolkit::Node;
 use dtoolkit::fdt::FdtNode;
 use libipc::bell::Doze;
 use libipc::channel::DOZE_OFFSETS;
-use userlib::cap::{CPtr, Cap, Notification, Rights};
+use userlib::cap::{CPtr, Cap, Endpoint, Notification, Rights, Slot};
 use userlib::tree;
 
 /// One end, as the system description tells it.
@@ -21,42 +21,86 @@ struct End<'a> {
     arena: u64,
 }
 
-/// An asynchronous channel as the root task keeps it: to say for a program that has died what it cannot say itself.
+/// A channel as the root task keeps it: to say for a program that has died what it cannot say itself.
 pub struct Link {
+    /// Name in the manifest.
+    pub name: &'static str,
+    /// Number in the manifest.
+    pub index: u64,
     /// Client and server, by number of the program.
     ends: [usize; 2],
-    /// The doorbells of client and server, with the bit of this channel.
-    doorbells: [Notification; 2],
-    /// The rings, at their address in the client.
-    rings: Area,
-    address: u64,
+    /// The end that may be faulted on the other's word: 0 is the client, 1 the server.
+    faultable: Option<usize>,
+    transport: Transport,
 }
 
+enum Transport {
+    Rings {
+        /// The doorbells of client and server, with the bit of this channel.
+        doorbells: [Notification; 2],
+        rings: Area,
+        /// Of the rings in the client.
+        address: u64,
+    },
+    Endpoint {
+        /// Where the client has the server's endpoint.
+        place: Slot,
+        /// The same capability with all rights.
+        kept: Slot,
+    },
+}
+
+/// Badge of those who call a server that has died: no program's.
+pub const GONE: u64 = 1;
+
 impl Link {
-    /// The program `index` runs no more: marks its ends closed and wakes the peers, whose calls then end with an error.
+    /// The program `index` runs no more: marks its ends of rings closed and wakes the peers, whose calls then end with an error.
     pub fn bury(&self, memory: &mut Memory, index: usize) -> Result<()> {
+        let Transport::Rings { doorbells, rings, address } = &self.transport else { return Ok(()) };
         for (end, peer) in [(0, 1), (1, 0)] {
             if self.ends[end] == index {
-                self.rings.store(memory, self.address + DOZE_OFFSETS[end] as u64, Doze::Closed as u32)?;
-                self.doorbells[peer].signal();
+                rings.store(memory, address + DOZE_OFFSETS[end] as u64, Doze::Closed as u32)?;
+                doorbells[peer].signal();
             }
         }
         Ok(())
     }
+
+    /// The server `index` over an endpoint will never run again: its clients reach the root task instead, with the badge [`GONE`]. Who waits to
+    /// be received calls again.
+    pub fn divert(&self, index: usize, supervisor: Endpoint) -> Result<()> {
+        let Transport::Endpoint { place, kept } = self.transport else { return Ok(()) };
+        if self.ends[1] != index {
+            return Ok(());
+        }
+        place.delete().step("taking an endpoint away")?;
+        place.mint(own(supervisor.cptr().0), CALL, GONE).step("diverting a client")?;
+        kept.cancel_badged_sends().step("restarting callers")
+    }
+
+    /// The program that is to be faulted because `accuser` says that the other end has broken the protocol, if the manifest wants it so.
+    pub fn accused(&self, accuser: usize) -> Option<usize> {
+        let end = self.faultable?;
+        (self.ends[1 - end] == accuser).then_some(self.ends[end])
+    }
 }
 
+/// What a client may do with an endpoint.
+const CALL: Rights = Rights::WRITE.with(Rights::GRANT_REPLY);
+
 /// Connects client and server of the channel `node`.
-pub fn connect(memory: &mut Memory, processes: &[Process], node: &FdtNode<'static>) -> Result<Option<Link>> {
+pub fn connect(memory: &mut Memory, processes: &[Process], node: &FdtNode<'static>) -> Result<Link> {
     let client = end(processes, node, "client")?;
     let server = end(processes, node, "server")?;
-    let link = match tree::text(node, "transport")? {
+    let index = tree::number::<u64>(node, "index")?;
+    let transport = match tree::text(node, "transport")? {
         "sync" => {
             let endpoint = server.process.endpoint.ok_or(Failure::Archive("endpoint of a server"))?;
-            let badge = tree::number::<u64>(node, "index")? + 1;
-            let rights = Rights::WRITE.with(Rights::GRANT_REPLY);
-            let place = client.process.slot(client.peer);
-            place.mint(own(endpoint.cptr().0), rights, badge).step("granting an endpoint")?;
-            None
+            let (place, kept) = (client.process.slot(client.peer), memory.slot()?);
+            for (slot, rights) in [(place, CALL), (kept, Rights::ALL)] {
+                slot.mint(own(endpoint.cptr().0), rights, index + 1).step("granting an endpoint")?;
+            }
+            Transport::Endpoint { place, kept }
         }
         _ => {
             let mut doorbells = [Notification(CPtr::NULL); 2];
@@ -70,11 +114,12 @@ pub fn connect(memory: &mut Memory, processes: &[Process], node: &FdtNode<'stati
             let size = tree::long(node, "ring")?;
             let rings = map_new(memory, client.process.vspace, client.ring, size, Access::READ_WRITE)?;
             rings.map_again(memory, server.process.vspace, server.ring, Access::READ_WRITE)?;
-            Some(Link { ends: [client.index, server.index], doorbells, rings, address: client.ring })
+            Transport::Rings { doorbells, rings, address: client.ring }
         }
     };
     share(memory, tree::long(node, "arena")?, (&client, client.arena), (&server, server.arena))?;
-    Ok(link)
+    let faultable = ["fault-client", "fault-server"].iter().position(|flag| tree::flag(node, flag));
+    Ok(Link { name: node.name(), index, ends: [client.index, server.index], faultable, transport })
 }
 
 fn end<'a>(processes: &'a [Process], node: &FdtNode<'static>, role: &str) -> Result<End<'a>> {

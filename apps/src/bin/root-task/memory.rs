@@ -161,11 +161,10 @@ impl Memory {
         Ok(Frame(CPtr(slot.index)))
     }
 
-    /// Gives up a copy. Its slot is free again if it was the last one taken.
-    pub fn release(&mut self, copy: Frame) {
-        let index = copy.0.0;
-        if own(index).delete().is_ok() && index + 1 == self.next_slot {
-            self.next_slot = index;
+    /// Gives up the capability in a slot of the root task. The slot is free again if it was the last one taken.
+    pub fn release(&mut self, slot: Slot) {
+        if slot.delete().is_ok() && slot.index + 1 == self.next_slot {
+            self.next_slot = slot.index;
         }
     }
 }

@@ -16,7 +16,8 @@ use userlib::cap::{
     AsidPool, CNode, CPtr, Cap, Code, Endpoint, Error, Frame, Notification, ObjectType, PageTable, Rights, SenderTable,
     Slot, Tcb, UserContext, VSpace, slot,
 };
-use userlib::tree;
+use userlib::supervisor::{LAST_RITES, SERVER_GONE};
+use userlib::{MessageInfo, syscall, tree};
 
 const ASID_POOL: AsidPool = AsidPool(CPtr(abi::bootinfo::slot::ASID_POOL));
 
@@ -59,6 +60,8 @@ pub struct Process {
     pub doorbell: Notification,
     /// The endpoint of its synchronous channels, if it serves any.
     pub endpoint: Option<Endpoint>,
+    /// Where it saves callers to answer them later.
+    reply_slots: [u64; 2],
     /// Code with which it has left.
     pub exited: Option<i32>,
     /// User interrupts ring its doorbell too.
@@ -123,6 +126,7 @@ impl Process {
             vspace,
             doorbell: Notification(memory.object(ObjectType::Notification)?),
             endpoint: None,
+            reply_slots: tree::pair(node, "reply-slots")?,
             exited: None,
             user_interrupts: false,
             cnode: CNode(memory.object(ObjectType::CNode(cnode_bits))?),
@@ -374,6 +378,39 @@ impl Process {
             self.set_syscall_ring(ring)?;
         }
         Ok(())
+    }
+
+    /// Answers those whose calls this program, a server over an endpoint that has died, has received and not answered: the ones that it has
+    /// saved. The last one that each of its threads has received is the thread's to answer, when it starts again (`userlib::rt::start`).
+    pub fn answer_saved(&self, memory: &mut Memory) -> Result<()> {
+        let [first, count] = self.reply_slots;
+        if self.endpoint.is_none() || count == 0 {
+            return Ok(());
+        }
+        let place = memory.slot()?;
+        for index in first..first + count {
+            // Fails for a slot with nothing in it.
+            if place.take(self.slot(index)).is_ok() {
+                let gone = MessageInfo::new(SERVER_GONE, 0, 0, 0);
+                syscall::send(CPtr(place.index), gone, [0; 4]);
+                // The kernel has deleted it with the answer, unless its caller is gone: then it is in the way.
+                place.delete().step("forgetting a caller")?;
+            }
+        }
+        memory.release(place);
+        Ok(())
+    }
+
+    /// Lets each thread of a stopped server over an endpoint run once more, only to answer the last call that it has received.
+    pub fn give_last_rites(&self) -> Result<()> {
+        if self.endpoint.is_none() {
+            return Ok(());
+        }
+        self.threads.iter().try_for_each(|thread| {
+            let mut context = thread.context;
+            context.0[register::A1] |= LAST_RITES as u64;
+            thread.tcb.write_registers(&context, true).step("giving a thread its last rites")
+        })
     }
 
     /// Stops all threads for good.

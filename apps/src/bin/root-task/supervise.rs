@@ -1,15 +1,18 @@
 //! After the start: lines, exits and faults of the programs, until the main ones have left.
 
+use crate::channel;
+use crate::failure::Result;
 use crate::fault;
 use crate::machine;
 use crate::memory::Memory;
 use crate::process::{self, OnFault};
 use crate::system::System;
+use userlib::MessageInfo;
 use userlib::ipc_buffer;
 use userlib::println;
 use userlib::rt::console;
-use userlib::supervisor::{EXIT, PARK, PRINT, PRINT_MAX};
-use userlib::syscall::Received;
+use userlib::supervisor::{ACCUSE, EXIT, PARK, PRINT, PRINT_MAX, SERVER_GONE};
+use userlib::syscall::{self, Received};
 
 /// How often a program may start before its faults end the machine.
 const MOST_STARTS: u32 = 100;
@@ -19,12 +22,16 @@ impl System {
     pub fn supervise(mut self, mut memory: Memory) -> ! {
         loop {
             let message = self.supervisor.recv();
+            if message.badge == channel::GONE {
+                syscall::reply(MessageInfo::new(SERVER_GONE, 0, 0, 0), [0; 4]);
+            }
             let Some((index, thread)) = process::of_badge(message.badge) else { continue };
             match message.info.label() {
                 PRINT => print(&message),
                 EXIT => self.exit(&mut memory, index, message.words[0] as i32),
                 // Not answering keeps the thread blocked.
                 PARK => {}
+                ACCUSE => self.accuse(&mut memory, index, message.words[0]),
                 _ => self.fault(&mut memory, index, thread, &message),
             }
         }
@@ -41,10 +48,31 @@ impl System {
         self.bury(memory, index);
     }
 
-    fn fault(&mut self, memory: &mut Memory, index: usize, thread: usize, message: &Received) {
-        let process = &mut self.processes[index];
+    /// The program `accuser` says that the other end of a channel has broken the protocol.
+    fn accuse(&mut self, memory: &mut Memory, accuser: usize, channel: u64) {
+        let Some(link) = self.links.iter().find(|link| link.index == channel) else { return };
+        let Some(index) = link.accused(accuser) else { return };
+        let (process, accuser) = (&self.processes[index], &self.processes[accuser]);
+        if process.exited.is_some() {
+            return;
+        }
+        println!("fault: {} broke the protocol of channel {}, says {}", process.name, link.name, accuser.name);
         process.stop();
+        self.after_fault(memory, index);
+    }
+
+    fn fault(&mut self, memory: &mut Memory, index: usize, thread: usize, message: &Received) {
+        let process = &self.processes[index];
+        process.stop();
+        if process.exited.is_some() {
+            return; // in its last rites: nothing more can be done for it
+        }
         fault::report(memory, process, thread, message);
+        self.after_fault(memory, index);
+    }
+
+    fn after_fault(&mut self, memory: &mut Memory, index: usize) {
+        let process = &mut self.processes[index];
         match process.on_fault {
             OnFault::Stop => machine::end(1),
             OnFault::Continue => {
@@ -57,18 +85,30 @@ impl System {
         }
     }
 
-    /// Tells the peers of a program that runs no more.
+    /// Tells the peers of a program that will never run again.
     fn bury(&self, memory: &mut Memory, index: usize) {
+        self.close(memory, index);
+        let diverted = self.links.iter().try_for_each(|link| link.divert(index, self.supervisor));
+        self.complain(index, diverted.and_then(|()| self.processes[index].give_last_rites()));
+    }
+
+    /// Tells the peers of a program that has stopped: ends what it has promised them.
+    fn close(&self, memory: &mut Memory, index: usize) {
         for link in &self.links {
-            if let Err(failure) = link.bury(memory, index) {
-                println!("root: {}: closing a channel: {failure}", self.processes[index].name);
-            }
+            self.complain(index, link.bury(memory, index));
+        }
+        self.complain(index, self.processes[index].answer_saved(memory));
+    }
+
+    fn complain(&self, index: usize, result: Result<()>) {
+        if let Err(failure) = result {
+            println!("root: {}: closing a channel: {failure}", self.processes[index].name);
         }
     }
 
     /// Starts a stopped program from its beginning, in the memory and with the capabilities that it had.
     fn restart(&mut self, memory: &mut Memory, index: usize) {
-        self.bury(memory, index);
+        self.close(memory, index);
         let process = &mut self.processes[index];
         if process.starts == MOST_STARTS {
             println!("root: {} has faulted too often", process.name);

@@ -15,7 +15,7 @@ use userlib::cap::{Endpoint, ObjectType};
 pub struct System {
     /// The programs, in the order of the description: a badge's program is an index into it.
     pub processes: Vec<Process>,
-    /// The asynchronous channels.
+    /// The channels.
     pub links: Vec<Link>,
     /// Where they report.
     pub supervisor: Endpoint,
@@ -37,7 +37,7 @@ impl System {
         }
         let mut links = Vec::new();
         for node in children(tree, "channels") {
-            links.extend(channel::connect(memory, &processes, &node).map_err(|failure| failure.of(node.name()))?);
+            links.push(channel::connect(memory, &processes, &node).map_err(|failure| failure.of(node.name()))?);
         }
         processes.iter().try_for_each(|process| process.start().map_err(|failure| failure.of(process.name)))?;
         Ok(Self { processes, links, supervisor })

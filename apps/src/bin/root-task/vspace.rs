@@ -1,7 +1,7 @@
 //! Mapping frames, and a window of the root task's own address space to read and fill them through.
 
 use crate::failure::{Failure, Result, Step};
-use crate::memory::{Memory, PAGE};
+use crate::memory::{Memory, PAGE, own};
 use core::sync::atomic::{AtomicU32, Ordering};
 use userlib::cap::{Attributes, CPtr, Code, Error, Frame, ObjectType, PageTable, Rights, VSpace, slot};
 
@@ -149,7 +149,7 @@ impl Area {
         map(memory, slot::VSPACE, copy, window, Access::READ_WRITE)?;
         let result = work((window + at) as *mut u8, (size - at) as usize);
         copy.unmap().step("closing the window")?;
-        memory.release(copy);
+        memory.release(own(copy.0.0));
         Ok(result)
     }
 }

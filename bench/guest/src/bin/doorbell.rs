@@ -30,7 +30,7 @@ mod program {
         let leads = channel.role == Role::Client;
         let port = GuestPort::from_env(env);
         assert!(env.user_interrupts(), "this machine has no user interrupts");
-        let peer = Peer::new(env, peer, peer_hart);
+        let peer = Peer::new(env, peer, peer_hart, channel.index);
         let (warmup, rounds) = (env.arg_or("warmup", 64u64), env.arg_or("rounds", 1024u64));
         let started = Cell::new(0);
         let round = |number| {
