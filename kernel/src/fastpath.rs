@@ -2,13 +2,17 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | this one | Call and ReplyRecv between threads of one core, when the result is a switch |
+//! | this one | Call and ReplyRecv |
 //! | `signal.rs` | Send to a notification, or to nothing |
 //! | `wait.rs` | Recv of a signal or of nothing, and Yield |
 //!
 //! Each function gathers, checks a list of conditions of which every one falls back to the slow path with nothing changed, passes the
 //! commit line, and then does exactly what the slow path would have done. `tests/fastpath_equiv.rs` compares the two on random
 //! worlds, word by word.
+//!
+//! With several cores, the partner may belong to another: then that core gets it (`sched::ready_elsewhere`), and this one what else it
+//! has to run, or nothing. That, and the claims on lines that other cores write, is behind the constant `SEVERAL`, so that a kernel with
+//! one core has none of it.
 //!
 //! Short messages (in registers) come first and are inlined into the trap handler, which then saves nothing. Everything else is one
 //! jump away.
@@ -32,9 +36,10 @@ use crate::object::cap::{Cap, Cte, Kind};
 use crate::object::endpoint::{self, Endpoint};
 use crate::object::mdb::Mdb;
 use crate::object::notification;
-use crate::object::tcb::{Slot, Tcb, ThreadState};
+use crate::object::tcb::{self, Slot, Tcb, ThreadState};
 use crate::object::vspace;
-use crate::state::Kernel;
+use crate::sched;
+use crate::state::{Kernel, Next};
 use crate::thread;
 
 /// Bits of the info word that hold the number of capabilities.
@@ -100,17 +105,39 @@ pub(crate) fn space_fp(k: &Kernel, thread: Ref<Tcb>) -> Option<(Paddr, u16)> {
     (vspace::find_root(k, asid).ok()? == table).then_some((table.kva().paddr(), asid))
 }
 
-/// Whether `to` would be chosen if `from` stops and nobody else is woken: on this core, and nobody ready is better.
+/// What a core runs next on a fast path, and where.
+#[derive(Clone, Copy)]
+pub(crate) enum Successor {
+    /// The thread that was woken.
+    Woken(Ref<Tcb>, (Paddr, u16)),
+    /// A thread that was ready.
+    Ready(Ref<Tcb>, (Paddr, u16)),
+    /// Nobody.
+    Idle,
+}
+
+/// What runs if the current thread stops and nobody else is woken; `None`: that is not plain.
 #[inline(always)]
-pub(crate) fn follows_fp(k: &Kernel, from: Ref<Tcb>, to: Ref<Tcb>) -> bool {
-    let (from, to) = (k.get(from), k.get(to));
-    if to.priority < from.priority {
+pub(crate) fn next_fp(k: &Kernel) -> Option<Successor> {
+    let Some(next) = k.best_ready() else { return Some(Successor::Idle) };
+    let space = space_fp(k, next)?;
+    (k.get(next).state == ThreadState::Running).then_some(Successor::Ready(next, space))
+}
+
+/// What runs if `from`, the current thread, stops and wakes `to`: `to`, on its own core; `None`: that is not plain.
+#[inline(always)]
+pub(crate) fn follower_fp<const SEVERAL: bool>(k: &Kernel, from: Ref<Tcb>, to: Ref<Tcb>) -> Option<Successor> {
+    if SEVERAL && usize::from(k.get(to).core) != k.core() {
+        return next_fp(k);
+    }
+    let rank = k.get(to).priority;
+    if rank < k.get(from).priority {
         cold_path();
-        if !k.is_best(to.priority) {
-            return false;
+        if !k.is_best(rank) {
+            return None;
         }
     }
-    usize::from(to.core) == k.core()
+    Some(Successor::Woken(to, space_fp(k, to)?))
 }
 
 /// The IPC buffers that a long message goes through; a short one needs none. `None`: one is missing.
@@ -143,15 +170,50 @@ fn transfer_fp(k: &mut Kernel, from: Ref<Tcb>, to: Ref<Tcb>, badge: u64, info: u
 
 /// Gives the core to `to`, which is ready and in no queue; its special registers are up to the caller (special.rs).
 #[inline(always)]
-pub(crate) fn run_fp(k: &mut Kernel, to: Ref<Tcb>, (root, asid): (Paddr, u16)) -> Option<Ref<Tcb>> {
+pub(crate) fn run_fp(k: &mut Kernel, to: Ref<Tcb>, (root, asid): (Paddr, u16)) -> Option<Next> {
     k.this_mut().current = Some(to);
     k.arch.switch_space(root, asid);
-    Some(to)
+    Some(Next::Run(to))
+}
+
+/// Gives the core to whoever `successor` says. Special registers as in `run_fp`.
+#[inline(always)]
+pub(crate) fn go_fp(k: &mut Kernel, successor: Successor) -> Option<Next> {
+    match successor {
+        Successor::Woken(thread, space) => run_fp(k, thread, space),
+        Successor::Ready(thread, space) => {
+            sched::dequeue(k, thread);
+            run_fp(k, thread, space)
+        }
+        Successor::Idle => {
+            let idle = k.idle();
+            k.this_mut().current = Some(idle);
+            Some(Next::Idle)
+        }
+    }
+}
+
+/// `woken` is runnable, and the current thread stops: ends the call.
+#[inline(always)]
+pub(crate) fn finish_fp<const SEVERAL: bool>(k: &mut Kernel, woken: Ref<Tcb>, successor: Successor) -> Option<Next> {
+    if SEVERAL && !matches!(successor, Successor::Woken(..)) {
+        sched::ready_elsewhere(k, woken);
+        sched::call_others(k);
+    }
+    go_fp(k, successor)
+}
+
+/// What `thread` does is going to be read and changed, and another core may have changed it last.
+#[inline(always)]
+pub(crate) fn claim_fp<const SEVERAL: bool>(k: &Kernel, thread: Ref<Tcb>) {
+    if SEVERAL {
+        k.claim(thread, tcb::STATE);
+    }
 }
 
 /// Call by `caller`, the current thread, of a message of that size. `None`: the slow path has to do it.
 #[inline(always)]
-pub fn call(k: &mut Kernel, size: Size, caller: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
+pub fn call<const SEVERAL: bool>(k: &mut Kernel, size: Size, caller: Ref<Tcb>, cptr: u64, info: u64) -> Option<Next> {
     // Gather. The caller has no fault to deliver instead.
     if k.get(caller).fault != Fault::None {
         return None;
@@ -164,16 +226,17 @@ pub fn call(k: &mut Kernel, size: Size, caller: Ref<Tcb>, cptr: u64, info: u64) 
         return None;
     }
     // Somebody waits for it.
+    if SEVERAL {
+        k.claim(endpoint, 0);
+    }
     let queue = k.get(endpoint).queue;
     if queue.state() != endpoint::RECEIVERS {
         return None;
     }
     let receiver = queue.head()?;
     // The receiver can run, and would be chosen.
-    if !follows_fp(k, caller, receiver) {
-        return None;
-    }
-    let space = space_fp(k, receiver)?;
+    claim_fp::<SEVERAL>(k, receiver);
+    let successor = follower_fp::<SEVERAL>(k, caller, receiver)?;
     let buffers = buffers_fp(k, size, caller, receiver)?;
     let grant = k.get(receiver).can_grant;
 
@@ -186,12 +249,18 @@ pub fn call(k: &mut Kernel, size: Size, caller: Ref<Tcb>, cptr: u64, info: u64) 
     k.get_mut(master).mdb = Mdb::new(None, Some(slot), true, true);
     *k.get_mut(slot) = Cte { cap: Cap::reply(caller, grant, false), mdb: Mdb::new(Some(master), None, false, false) };
     transfer_fp(k, caller, receiver, cap.badge(), info, buffers);
-    run_fp(k, receiver, space)
+    finish_fp::<SEVERAL>(k, receiver, successor)
 }
 
 /// ReplyRecv by `server`, the current thread, with a reply of that size. `None`: the slow path has to do it.
 #[inline(always)]
-pub fn reply_recv(k: &mut Kernel, size: Size, server: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
+pub fn reply_recv<const SEVERAL: bool>(
+    k: &mut Kernel,
+    size: Size,
+    server: Ref<Tcb>,
+    cptr: u64,
+    info: u64,
+) -> Option<Next> {
     // Gather. The server has no fault to deliver instead.
     let tcb = k.get(server);
     if tcb.fault != Fault::None {
@@ -204,6 +273,10 @@ pub fn reply_recv(k: &mut Kernel, size: Size, server: Ref<Tcb>, cptr: u64, info:
         return None;
     }
     // Nobody waits to send, so we shall block.
+    if SEVERAL {
+        k.claim(endpoint, 0);
+        k.claim(server.slot(Slot::Caller), 0);
+    }
     if k.get(endpoint).queue.state() == endpoint::SENDERS {
         return None;
     }
@@ -214,10 +287,11 @@ pub fn reply_recv(k: &mut Kernel, size: Size, server: Ref<Tcb>, cptr: u64, info:
     }
     let caller = reply.reply_caller();
     // The caller can run, and would be chosen.
-    if k.get(caller).fault != Fault::None || !follows_fp(k, server, caller) {
+    claim_fp::<SEVERAL>(k, caller);
+    if k.get(caller).fault != Fault::None {
         return None;
     }
-    let space = space_fp(k, caller)?;
+    let successor = follower_fp::<SEVERAL>(k, server, caller)?;
     let buffers = buffers_fp(k, size, server, caller)?;
     // No signal to take first.
     if let Some(bound) = tcb.bound_notification
@@ -236,5 +310,5 @@ pub fn reply_recv(k: &mut Kernel, size: Size, server: Ref<Tcb>, cptr: u64, info:
     tcb.can_grant = cap.rights().contains(Rights::GRANT);
     k.queue_append(endpoint, server, endpoint::RECEIVERS);
     transfer_fp(k, server, caller, 0, info, buffers);
-    run_fp(k, caller, space)
+    finish_fp::<SEVERAL>(k, caller, successor)
 }

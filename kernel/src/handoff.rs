@@ -11,30 +11,31 @@
 use abi::rights::Rights;
 
 use crate::arch::register::{A0, A6};
-use crate::fastpath::{follows_fp, lookup_fp, run_fp, space_fp};
+use crate::fastpath::{claim_fp, finish_fp, follower_fp, lookup_fp};
 use crate::mem::Ref;
 use crate::object::notification::{self, Notification, WAITING};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
-use crate::state::Kernel;
+use crate::state::{Kernel, Next};
 
 /// SignalRecv by `caller`, the current thread; `cptr` names what it receives from. `None`: the slow path has to do it.
 #[inline(always)]
-pub fn signal_recv(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64) -> Option<Ref<Tcb>> {
+pub fn signal_recv<const SEVERAL: bool>(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64) -> Option<Next> {
     // Gather.
     let tcb = k.get(caller);
     let root = tcb.cap(Slot::CSpace);
     let (own, other) = (lookup_fp(k, root, cptr)?, lookup_fp(k, root, tcb.context.x[A6])?);
     // Somebody waits for the signal.
     let target = notification::signallable(other)?;
+    if SEVERAL {
+        k.claim(target, 0);
+    }
     if k.get(target).state() != WAITING {
         return None;
     }
     let woken = k.get(target).queue().head()?;
     // It can run, and would be chosen.
-    if !follows_fp(k, caller, woken) {
-        return None;
-    }
-    let space = space_fp(k, woken)?;
+    claim_fp::<SEVERAL>(k, woken);
+    let successor = follower_fp::<SEVERAL>(k, caller, woken)?;
     // We may wait on our own, and shall.
     let source = own.object::<Notification>()?;
     let foreign = k.get(source).bound_thread().is_some_and(|bound| bound != caller);
@@ -50,5 +51,5 @@ pub fn signal_recv(k: &mut Kernel, caller: Ref<Tcb>, cptr: u64) -> Option<Ref<Tc
     tcb.state = ThreadState::Running;
     k.get_mut(caller).state = ThreadState::BlockedOnNotification;
     k.queue_append(source, caller, WAITING);
-    run_fp(k, woken, space)
+    finish_fp::<SEVERAL>(k, woken, successor)
 }

@@ -158,6 +158,14 @@ impl Kernel {
         object
     }
 
+    /// The word at `offset` of an object is going to be read and then written, and another core may have written it last
+    /// (`Arch::claim`).
+    #[inline(always)]
+    pub fn claim<T: Object>(&self, name: Ref<T>, offset: usize) {
+        debug_assert!(offset + 8 <= size_of::<T>() && offset.is_multiple_of(8));
+        self.arch.claim(name.kva().offset(offset as u64));
+    }
+
     /// Borrows two objects for change.
     ///
     /// # Panics

@@ -9,12 +9,16 @@
 //! 3. any other candidate runs at once.
 //!
 //! A current thread that can continue is put at the head of its queue before. The thread that runs is in no queue.
+//!
+//! A thread of another core that becomes ready is handed over if that core idles: then it is in no queue either, and that core runs it
+//! without a decision, for there is nobody else ([`take_handed`]). It goes into its queue after all ([`recall`]) as soon as another
+//! thread of that core becomes ready, or somebody asks for it.
 
 use abi::config::MAX_NUM_NODES;
 
 use crate::arch::{Arch, register};
 use crate::mem::Ref;
-use crate::object::tcb::{Tcb, ThreadState};
+use crate::object::tcb::{self, Tcb, ThreadState};
 use crate::object::vspace;
 use crate::special;
 use crate::state::{Action, Kernel, Next, ReadyQueue, ready_bit};
@@ -69,13 +73,24 @@ impl Kernel {
     }
 }
 
-/// A thread of another core has become ready: that core must look, if it does something less urgent.
+/// A thread that another core was handed, and has not taken, becomes an ordinary ready one. That core comes to look.
+fn recall(k: &mut Kernel, core: usize) {
+    if let Some(thread) = k.arch.take_back(core) {
+        push_front(k, thread);
+    }
+}
+
+/// Another core shall come into the kernel when this one leaves it.
+pub fn call(k: &mut Kernel, core: usize) {
+    // It would come for its thread only.
+    recall(k, core);
+    k.this_mut().reschedule |= 1 << core;
+}
+
+/// A thread of another core becomes ready: that core must look, if it does something less urgent.
 fn notice_remote(k: &mut Kernel, thread: Ref<Tcb>) {
     let tcb = k.get(thread);
     let core = usize::from(tcb.core);
-    if core == k.core() {
-        return;
-    }
     let other = &k.cores[core];
     if other.current == other.idle || other.current.is_some_and(|current| k.get(current).priority < tcb.priority) {
         k.this_mut().reschedule |= 1 << core;
@@ -88,12 +103,36 @@ pub fn nobody_better(k: &Kernel, priority: u8) -> bool {
 }
 
 /// Puts a thread at the head of its ready queue, unless it is in it.
+#[inline]
 pub fn enqueue(k: &mut Kernel, thread: Ref<Tcb>) {
-    let tcb = k.get_mut(thread);
+    put(k, thread, push_front);
+}
+
+/// Puts a thread at the tail of its ready queue, unless it is in it.
+#[inline]
+pub fn append(k: &mut Kernel, thread: Ref<Tcb>) {
+    put(k, thread, push_back);
+}
+
+#[inline(always)]
+fn put(k: &mut Kernel, thread: Ref<Tcb>, push: fn(&mut Kernel, Ref<Tcb>)) {
+    let tcb = k.get(thread);
     if tcb.queued {
         return;
     }
-    tcb.queued = true;
+    let core = usize::from(tcb.core);
+    if core == k.core() {
+        return push(k, thread);
+    }
+    recall(k, core);
+    push(k, thread);
+    notice_remote(k, thread);
+}
+
+/// Puts a thread that is in no ready queue at the head of its own. Its core, if that is another one, is not told.
+pub fn push_front(k: &mut Kernel, thread: Ref<Tcb>) {
+    let tcb = k.get(thread);
+    debug_assert!(!tcb.queued);
     let (core, priority) = (usize::from(tcb.core), tcb.priority);
     let queue = k.ready_queue(core, priority);
     let head = queue.head.replace(thread);
@@ -102,20 +141,17 @@ pub fn enqueue(k: &mut Kernel, thread: Ref<Tcb>) {
         k.mark_ready(core, priority);
     }
     let tcb = k.get_mut(thread);
+    tcb.queued = true;
     (tcb.ready_prev, tcb.ready_next) = (None, head);
     if let Some(head) = head {
         k.get_mut(head).ready_prev = Some(thread);
     }
-    notice_remote(k, thread);
 }
 
-/// Puts a thread at the tail of its ready queue, unless it is in it.
-pub fn append(k: &mut Kernel, thread: Ref<Tcb>) {
-    let tcb = k.get_mut(thread);
-    if tcb.queued {
-        return;
-    }
-    tcb.queued = true;
+/// As [`push_front`], at the tail.
+pub fn push_back(k: &mut Kernel, thread: Ref<Tcb>) {
+    let tcb = k.get(thread);
+    debug_assert!(!tcb.queued);
     let (core, priority) = (usize::from(tcb.core), tcb.priority);
     let queue = k.ready_queue(core, priority);
     let tail = queue.tail.replace(thread);
@@ -124,11 +160,11 @@ pub fn append(k: &mut Kernel, thread: Ref<Tcb>) {
         k.mark_ready(core, priority);
     }
     let tcb = k.get_mut(thread);
+    tcb.queued = true;
     (tcb.ready_prev, tcb.ready_next) = (tail, None);
     if let Some(tail) = tail {
         k.get_mut(tail).ready_next = Some(thread);
     }
-    notice_remote(k, thread);
 }
 
 /// Takes a thread out of its ready queue, if it is in it.
@@ -167,15 +203,35 @@ pub fn reschedule_required(k: &mut Kernel) {
 }
 
 /// `thread` has become runnable, and runs on the way out if it is good enough (seL4 `possibleSwitchTo`).
+#[inline]
 pub fn possible_switch_to(k: &mut Kernel, thread: Ref<Tcb>) {
     if usize::from(k.get(thread).core) != k.core() {
-        enqueue(k, thread);
+        ready_elsewhere(k, thread);
     } else if k.this().action != Action::Resume {
         reschedule_required(k);
         enqueue(k, thread);
     } else {
         k.this_mut().action = Action::Candidate(thread);
     }
+}
+
+/// A thread of another core has become runnable. A core that idles gets it right away: it has nobody else.
+#[inline(always)]
+pub fn ready_elsewhere(k: &mut Kernel, thread: Ref<Tcb>) {
+    let tcb = k.get(thread);
+    if tcb.queued || !k.arch.hand_over(usize::from(tcb.core), thread) {
+        enqueue(k, thread);
+    }
+}
+
+/// Runs the thread that this core, which idled, was handed; gives whether there was one.
+pub fn take_handed(k: &mut Kernel) -> bool {
+    let Some(thread) = k.arch.take_handed() else { return false };
+    debug_assert!(k.current() == k.idle() && k.this().ready_summary == 0);
+    k.claim(thread, tcb::STATE);
+    k.claim(thread, tcb::MESSAGE);
+    switch_to(k, thread);
+    true
 }
 
 /// Gives the core to a thread.
@@ -230,10 +286,7 @@ pub fn leave(k: &mut Kernel) -> Next {
         decide(k, action);
         k.this_mut().action = Action::Resume;
     }
-    if k.this().reschedule != 0 {
-        let cores = core::mem::take(&mut k.this_mut().reschedule);
-        k.arch.interrupt_cores(cores);
-    }
+    call_others(k);
     let current = k.current();
     let tcb = k.get_mut(current);
     match tcb.state {
@@ -247,6 +300,15 @@ pub fn leave(k: &mut Kernel) -> Next {
             debug_assert!(tcb.state == ThreadState::Running);
             Next::Run(current)
         }
+    }
+}
+
+/// Calls the other cores that have to look at their ready queues.
+#[inline(always)]
+pub fn call_others(k: &mut Kernel) {
+    if k.this().reschedule != 0 {
+        let cores = core::mem::take(&mut k.this_mut().reschedule);
+        k.arch.call_cores(cores);
     }
 }
 
@@ -271,7 +333,13 @@ pub fn tick(k: &mut Kernel) {
 /// too, are in the TCB then, and it is an ordinary ready thread.
 pub fn stall(k: &mut Kernel, thread: Ref<Tcb>) {
     let core = usize::from(k.get(thread).core);
-    if core == k.core() || k.cores[core].current != Some(thread) {
+    if core == k.core() {
+        return;
+    }
+    if k.arch.handed(core) == Some(thread) {
+        return recall(k, core);
+    }
+    if k.cores[core].current != Some(thread) {
         return;
     }
     k.arch.stall_core(core);

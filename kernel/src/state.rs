@@ -186,6 +186,17 @@ pub enum Next {
     Idle,
 }
 
+impl Next {
+    /// The thread, if there is one.
+    #[inline(always)]
+    pub const fn thread(self) -> Option<Ref<Tcb>> {
+        match self {
+            Self::Run(thread) => Some(thread),
+            Self::Idle => None,
+        }
+    }
+}
+
 impl Kernel {
     /// A kernel without objects, good as the value of a static. `start` comes next.
     pub const fn new(arch: Current) -> Self {

@@ -50,6 +50,7 @@ pub struct Clock {
     first_instruction: AtomicU64,
     cycles: AtomicU64,
     instructions: AtomicU64,
+    stops: AtomicU64,
 }
 
 impl Clock {
@@ -60,6 +61,7 @@ impl Clock {
             first_instruction: AtomicU64::new(0),
             cycles: AtomicU64::new(0),
             instructions: AtomicU64::new(0),
+            stops: AtomicU64::new(0),
         }
     }
 
@@ -79,6 +81,12 @@ impl Clock {
             self.cycles.fetch_add(cycles, Ordering::Relaxed);
             self.instructions.fetch_add(instructions, Ordering::Relaxed);
         }
+        self.stops.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Rounds that are over.
+    pub fn stops(&self) -> u64 {
+        self.stops.load(Ordering::Relaxed)
     }
 
     /// All rounds that count.

@@ -29,90 +29,150 @@ use crate::{alarm, cspace, fpu, sched, thread, utilisation};
 /// The current thread executed `ecall`; its registers are in its context.
 pub fn handle_syscall(k: &mut Kernel) -> Next {
     match fast_syscall(k) {
-        Some(thread) => {
-            special::switch(k, Some(thread));
-            Next::Run(thread)
+        Some(next) => {
+            special::switch(k, next.thread());
+            next
         }
         None => slow_syscall(k),
     }
 }
 
-/// The fast path of a system call of the current thread, with its registers a0 and a1, which the trap handler has at hand. If it takes
-/// the call: who runs next, with what is left to do: `special::switch`. Otherwise nothing has changed.
-pub type FastPath = fn(&mut Kernel, Ref<Tcb>, u64, u64) -> Option<Ref<Tcb>>;
+/// The fast path of a system call. Its types are the system calls that have one.
+pub trait FastPath {
+    /// Whether the thread may go on at once, with its special registers.
+    const MAY_GO_ON: bool;
+
+    /// The system call of `current`, the current thread, with its registers a0 and a1, which the trap handler has at hand. If the fast path
+    /// takes it: what runs next, with what is left to do: `special::switch`. Otherwise nothing has changed.
+    ///
+    /// Each exists twice: for a kernel with one core, and for one with several, where whoever a thread talks to may belong to another.
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Next>;
+}
 
 /// The fast path of whatever system call the registers of the current thread hold.
-pub fn fast_syscall(k: &mut Kernel) -> Option<Ref<Tcb>> {
+pub fn fast_syscall(k: &mut Kernel) -> Option<Next> {
+    if k.arch.cores() > 1 { fast_syscall_on::<true>(k) } else { fast_syscall_on::<false>(k) }
+}
+
+fn fast_syscall_on<const SEVERAL: bool>(k: &mut Kernel) -> Option<Next> {
     let current = k.current();
     let x = &k.get(current).context.x;
     let (number, cptr, info) = (x[A7] as isize, x[A0], x[A1]);
     let path = match number {
-        syscall::CALL => fast_call,
-        syscall::REPLY_RECV => fast_reply_recv,
-        syscall::SEND | syscall::NB_SEND => fast_send,
-        syscall::RECV => fast_receive,
-        syscall::NB_RECV => fast_try_receive,
-        syscall::YIELD => fast_yield,
-        extension::SIGNAL_RECV => fast_signal_recv,
-        extension::WAIT_UNTIL => fast_wait_until,
+        syscall::CALL => Call::follow::<SEVERAL>,
+        syscall::REPLY_RECV => ReplyRecv::follow::<SEVERAL>,
+        syscall::SEND | syscall::NB_SEND => Send::follow::<SEVERAL>,
+        syscall::RECV => Recv::follow::<SEVERAL>,
+        syscall::NB_RECV => NbRecv::follow::<SEVERAL>,
+        syscall::YIELD => Yield::follow::<SEVERAL>,
+        extension::SIGNAL_RECV => SignalRecv::follow::<SEVERAL>,
+        extension::WAIT_UNTIL => WaitUntil::follow::<SEVERAL>,
         _ => return None,
     };
     path(k, current, cptr, info)
 }
 
-/// The [`FastPath`] of Call.
-#[inline(always)] // this and the following: the trap handler has one copy each, in a function that saves few registers
-pub fn fast_call(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
-    if k.config.fastpath { fastpath::call(k, Size::of(info)?, current, cptr, info) } else { None }
-}
+/// Call.
+pub struct Call;
 
-/// The [`FastPath`] of ReplyRecv.
-#[inline(always)]
-pub fn fast_reply_recv(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
-    if k.config.fastpath { fastpath::reply_recv(k, Size::of(info)?, current, cptr, info) } else { None }
-}
+impl FastPath for Call {
+    const MAY_GO_ON: bool = false;
 
-/// The [`FastPath`] of Send and NBSend.
-#[inline(always)]
-pub fn fast_send(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
-    if k.config.fastpath { fastpath::send(k, current, cptr, info) } else { None }
-}
-
-/// The [`FastPath`] of Recv.
-#[inline(always)]
-pub fn fast_receive(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
-    if k.config.fastpath { fastpath::receive(k, current, cptr, true) } else { None }
-}
-
-/// The [`FastPath`] of NBRecv.
-#[inline(always)]
-pub fn fast_try_receive(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
-    if k.config.fastpath { fastpath::receive(k, current, cptr, false) } else { None }
-}
-
-/// The [`FastPath`] of SignalRecv.
-#[inline(always)]
-pub fn fast_signal_recv(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
-    if k.config.fastpath { handoff::signal_recv(k, current, cptr) } else { None }
-}
-
-/// The [`FastPath`] of WaitUntil: that of SignalRecv or Recv, if the alarm is set.
-#[inline(always)]
-pub fn fast_wait_until(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Ref<Tcb>> {
-    let tcb = k.get(current);
-    if !tcb.alarm.covers(tcb.context.x[A2]) {
-        return None;
-    }
-    match tcb.context.x[A6] {
-        0 => fast_receive(k, current, cptr, info),
-        _ => fast_signal_recv(k, current, cptr, info),
+    #[inline(always)] // this and the following: the trap handler has copies of each, in functions that save few registers
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Next> {
+        if k.config.fastpath { fastpath::call::<SEVERAL>(k, Size::of(info)?, current, cptr, info) } else { None }
     }
 }
 
-/// The [`FastPath`] of Yield.
-#[inline(always)]
-pub fn fast_yield(k: &mut Kernel, current: Ref<Tcb>, _cptr: u64, _info: u64) -> Option<Ref<Tcb>> {
-    if k.config.fastpath { fastpath::yield_now(k, current) } else { None }
+/// ReplyRecv.
+pub struct ReplyRecv;
+
+impl FastPath for ReplyRecv {
+    const MAY_GO_ON: bool = false;
+
+    #[inline(always)]
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Next> {
+        if k.config.fastpath { fastpath::reply_recv::<SEVERAL>(k, Size::of(info)?, current, cptr, info) } else { None }
+    }
+}
+
+/// Send and NBSend.
+pub struct Send;
+
+impl FastPath for Send {
+    const MAY_GO_ON: bool = true;
+
+    #[inline(always)]
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Next> {
+        if k.config.fastpath { fastpath::send::<SEVERAL>(k, current, cptr, info) } else { None }
+    }
+}
+
+/// Recv.
+pub struct Recv;
+
+impl FastPath for Recv {
+    const MAY_GO_ON: bool = true;
+
+    #[inline(always)]
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Next> {
+        if k.config.fastpath { fastpath::receive::<SEVERAL>(k, current, cptr, true) } else { None }
+    }
+}
+
+/// NBRecv.
+pub struct NbRecv;
+
+impl FastPath for NbRecv {
+    const MAY_GO_ON: bool = true;
+
+    #[inline(always)]
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Next> {
+        if k.config.fastpath { fastpath::receive::<SEVERAL>(k, current, cptr, false) } else { None }
+    }
+}
+
+/// SignalRecv.
+pub struct SignalRecv;
+
+impl FastPath for SignalRecv {
+    const MAY_GO_ON: bool = false;
+
+    #[inline(always)]
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, _info: u64) -> Option<Next> {
+        if k.config.fastpath { handoff::signal_recv::<SEVERAL>(k, current, cptr) } else { None }
+    }
+}
+
+/// WaitUntil: as SignalRecv or Recv, if the alarm is set.
+pub struct WaitUntil;
+
+impl FastPath for WaitUntil {
+    const MAY_GO_ON: bool = true;
+
+    #[inline(always)]
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, cptr: u64, info: u64) -> Option<Next> {
+        let tcb = k.get(current);
+        if !tcb.alarm.covers(tcb.context.x[A2]) {
+            return None;
+        }
+        match tcb.context.x[A6] {
+            0 => Recv::follow::<SEVERAL>(k, current, cptr, info),
+            _ => SignalRecv::follow::<SEVERAL>(k, current, cptr, info),
+        }
+    }
+}
+
+/// Yield.
+pub struct Yield;
+
+impl FastPath for Yield {
+    const MAY_GO_ON: bool = true;
+
+    #[inline(always)]
+    fn follow<const SEVERAL: bool>(k: &mut Kernel, current: Ref<Tcb>, _cptr: u64, _info: u64) -> Option<Next> {
+        if k.config.fastpath { fastpath::yield_now(k, current) } else { None }
+    }
 }
 
 /// The whole of a system call without the fast path.
@@ -153,6 +213,15 @@ fn finish_entry(k: &mut Kernel) -> Next {
     let next = sched::leave(k);
     utilisation::leave(k);
     next
+}
+
+/// This core idled, and something woke it.
+pub fn handle_wake(k: &mut Kernel) -> Next {
+    utilisation::enter(k);
+    if !sched::take_handed(k) {
+        interrupt(k);
+    }
+    finish_entry(k)
 }
 
 /// An interrupt is pending on this core.

@@ -19,10 +19,11 @@ pub mod riscv64;
 pub mod host;
 
 pub use riscv64::DIRECT_MAP;
-pub use riscv64::context::{Context, FpuState, UserInterruptState};
+pub use riscv64::context::{Context, FpuState, UserInterruptState, offset as context_offset};
 pub use riscv64::sv39;
 
-use crate::mem::{Kva, Paddr};
+use crate::mem::{Kva, Paddr, Ref};
+use crate::object::tcb::Tcb;
 
 /// The architecture that this build runs on.
 #[cfg(target_arch = "riscv64")]
@@ -70,8 +71,19 @@ pub trait Arch {
     fn cores(&self) -> usize;
     /// The core that executes this.
     fn core(&self) -> usize;
-    /// Sends a software interrupt to the cores of `mask` (bit = core).
-    fn interrupt_cores(&mut self, mask: usize);
+    /// Calls the cores of `mask` (bit = core) into the kernel, by a software interrupt if they do not look.
+    fn call_cores(&mut self, mask: usize);
+    /// Hands a thread to another core, if that idles.
+    fn hand_over(&mut self, core: usize, thread: Ref<Tcb>) -> bool;
+    /// The thread that `core` was handed and has not taken yet.
+    fn handed(&self, core: usize) -> Option<Ref<Tcb>>;
+    /// Takes the thread that this core was handed.
+    fn take_handed(&mut self) -> Option<Ref<Tcb>>;
+    /// Takes back the thread that another core was handed and has not taken. That core comes into the kernel as if it had been called.
+    fn take_back(&mut self, core: usize) -> Option<Ref<Tcb>>;
+    /// The 8 bytes at `address` are going to be read and then written: brings their line into this core's cache for writing. A line
+    /// that another core has changed would else be fetched twice.
+    fn claim(&self, address: Kva);
     /// Stops another core that runs a thread in U-mode or waits for the lock. On return its thread's registers are in its context,
     /// its user-interrupt state is unloaded, its floating-point unit is off and saved, and it waits for the lock in the kernel's address space.
     fn stall_core(&mut self, core: usize);

@@ -2,34 +2,32 @@
 
 use abi::rights::Rights;
 
-use super::{lookup_fp, run_fp, space_fp};
-use crate::mem::{Paddr, Ref};
+use super::{go_fp, lookup_fp, next_fp};
+use crate::mem::Ref;
 use crate::object::endpoint::{self, Endpoint};
 use crate::object::notification::{self, Notification};
 use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::sched;
-use crate::state::Kernel;
+use crate::state::{Kernel, Next};
 use crate::thread;
-
-/// The thread that runs if the current one stops, and where; `None`: the core would idle, or it cannot simply go on.
-#[inline(always)]
-fn next_fp(k: &Kernel) -> Option<(Ref<Tcb>, (Paddr, u16))> {
-    let next = k.best_ready()?;
-    let space = space_fp(k, next)?;
-    (k.get(next).state == ThreadState::Running).then_some((next, space))
-}
 
 /// Recv or NBRecv by `receiver`, the current thread. `None`: the slow path has to do it.
 #[inline(always)]
-pub fn receive(k: &mut Kernel, receiver: Ref<Tcb>, cptr: u64, blocking: bool) -> Option<Ref<Tcb>> {
+pub fn receive<const SEVERAL: bool>(k: &mut Kernel, receiver: Ref<Tcb>, cptr: u64, blocking: bool) -> Option<Next> {
     let cap = lookup_fp(k, k.get(receiver).cap(Slot::CSpace), cptr)?;
     if !cap.rights().contains(Rights::READ) {
         return None;
     }
     if let Some(object) = cap.object::<Notification>() {
+        if SEVERAL {
+            k.claim(object, 0);
+        }
         return wait(k, receiver, object, blocking);
     }
     let endpoint = cap.object::<Endpoint>()?;
+    if SEVERAL {
+        k.claim(endpoint, 0);
+    }
     let tcb = k.get(receiver);
     // Nobody waits to send, there is no caller to forget, and no signal to take first.
     if k.get(endpoint).queue.state() == endpoint::SENDERS || !tcb.cap(Slot::Caller).is_null() {
@@ -41,9 +39,9 @@ pub fn receive(k: &mut Kernel, receiver: Ref<Tcb>, cptr: u64, blocking: bool) ->
             return None;
         }
         thread::set_badge(k, receiver, 0);
-        return Some(receiver);
+        return Some(Next::Run(receiver));
     }
-    let (next, space) = next_fp(k)?;
+    let successor = next_fp(k)?;
     if bound.is_some_and(|bound| notification::has_signal(k, bound)) {
         return None;
     }
@@ -54,46 +52,43 @@ pub fn receive(k: &mut Kernel, receiver: Ref<Tcb>, cptr: u64, blocking: bool) ->
     tcb.state = ThreadState::BlockedOnReceive;
     tcb.can_grant = cap.rights().contains(Rights::GRANT);
     k.queue_append(endpoint, receiver, endpoint::RECEIVERS);
-    sched::dequeue(k, next);
-    run_fp(k, next, space)
+    go_fp(k, successor)
 }
 
 #[inline(always)]
-fn wait(k: &mut Kernel, waiter: Ref<Tcb>, object: Ref<Notification>, blocking: bool) -> Option<Ref<Tcb>> {
+fn wait(k: &mut Kernel, waiter: Ref<Tcb>, object: Ref<Notification>, blocking: bool) -> Option<Next> {
     if k.get(object).bound_thread().is_some_and(|bound| bound != waiter) {
         return None;
     }
     if let Some(bits) = notification::take(k, object) {
         thread::set_badge(k, waiter, bits);
-        return Some(waiter);
+        return Some(Next::Run(waiter));
     }
     if !blocking {
         thread::set_badge(k, waiter, 0);
-        return Some(waiter);
+        return Some(Next::Run(waiter));
     }
-    let (next, space) = next_fp(k)?;
+    let successor = next_fp(k)?;
 
     // ---- Commit: from here on nothing falls back. ----
 
     k.get_mut(waiter).state = ThreadState::BlockedOnNotification;
     k.queue_append(object, waiter, notification::WAITING);
-    sched::dequeue(k, next);
-    run_fp(k, next, space)
+    go_fp(k, successor)
 }
 
 /// Yield by `current`. `None`: the slow path has to do it.
 #[inline(always)]
-pub fn yield_now(k: &mut Kernel, current: Ref<Tcb>) -> Option<Ref<Tcb>> {
+pub fn yield_now(k: &mut Kernel, current: Ref<Tcb>) -> Option<Next> {
     let priority = k.get(current).priority;
     if k.this().ready_summary == 0 || !k.is_ready(priority) && k.is_best(priority) {
         // Nobody else of this priority, nor better.
-        return Some(current);
+        return Some(Next::Run(current));
     }
-    let (next, space) = next_fp(k)?;
+    let successor = next_fp(k)?;
 
     // ---- Commit: from here on nothing falls back. ----
 
-    sched::append(k, current);
-    sched::dequeue(k, next);
-    run_fp(k, next, space)
+    sched::push_back(k, current);
+    go_fp(k, successor)
 }

@@ -77,6 +77,12 @@ fn check_core(k: &Kernel, survey: &mut Survey, core: usize) {
         assert!(survey.has(owner.word(), Mark::Thread), "a core works on the ring of no thread");
         assert_eq!(k.get(owner).ring.helper(), Some(core), "a core works on a ring that is not its own");
     }
+    if let Some(thread) = k.arch.handed(core) {
+        assert!(survey.has(thread.word(), Mark::Thread), "a core is handed no thread");
+        let tcb = k.get(thread);
+        assert!(tcb.is_runnable() && !tcb.queued && usize::from(tcb.core) == core, "a core is handed a wrong thread");
+        assert!(state.current == state.idle && state.ready_summary == 0, "a core is handed a thread and has others");
+    }
     for word in 0..NUM_PRIORITIES / 64 {
         assert_eq!(state.ready_summary >> word & 1 != 0, state.ready_words[word] != 0, "ready summary");
     }
@@ -155,7 +161,8 @@ fn check_thread(k: &Kernel, survey: &Survey, thread: Ref<Tcb>) {
     if tcb.is_runnable() {
         // A core that has not left the kernel for the first time has its candidate still.
         let candidate = k.cores.iter().any(|core| core.action == Action::Candidate(thread));
-        assert!(tcb.queued || current || candidate, "runnable and nowhere");
+        let handed = k.arch.handed(usize::from(tcb.core)) == Some(thread);
+        assert!(tcb.queued || current || candidate || handed, "runnable and nowhere");
     }
     match tcb.state {
         ThreadState::BlockedOnReceive | ThreadState::BlockedOnSend | ThreadState::BlockedOnNotification => {

@@ -19,7 +19,8 @@ use super::cap::{Cap, Cte};
 use super::notification::Notification;
 use crate::alarm::Alarm;
 use crate::api::fault::Fault;
-use crate::arch::{Context, FpuState, UserInterruptState};
+use crate::arch::register::{A0, A5};
+use crate::arch::{Context, FpuState, UserInterruptState, context_offset as offset};
 use crate::mem::{Object, Ref};
 use crate::syscall_ring::RingState;
 use crate::utilisation::Usage;
@@ -162,6 +163,10 @@ pub struct Tcb {
 
 /// Where the slots start.
 pub const SLOTS_OFFSET: usize = offset_of!(Tcb, slots);
+/// In the line of what the thread does and where it continues.
+pub const STATE: usize = offset_of!(Tcb, state);
+/// In the line of the registers of a short message, A0 to A5.
+pub const MESSAGE: usize = offset_of!(Tcb, context) + A0 * size_of::<u64>();
 
 const _: () = {
     assert!(size_of::<Tcb>() <= 1 << bits::TCB);
@@ -169,6 +174,11 @@ const _: () = {
     assert!(offset_of!(Tcb, context).is_multiple_of(64) && offset_of!(Tcb, context) >= 4 * 64);
     assert!(offset_of!(Tcb, fault) <= offset_of!(Tcb, context) + 6 * 64);
     assert!(SLOTS_OFFSET.is_multiple_of(64));
+    // One line each: what two cores hand each other with a thread.
+    let context = offset_of!(Tcb, context);
+    assert!(STATE / 64 == (context + offset::NEXT_PC) / 64 && STATE / 64 == (context + offset::KERNEL_STACK) / 64);
+    assert!(STATE / 64 == offset_of!(Tcb, queue_prev) / 64 && STATE.is_multiple_of(8));
+    assert!(MESSAGE / 64 == (context + A5 * size_of::<u64>()) / 64);
 };
 
 // SAFETY: zero is a valid value of every field (`Fault::None` is 0); the kernel stores valid values only.

@@ -16,6 +16,7 @@ use crate::arch::Arch;
 use crate::mem::Ref;
 use crate::object::notification;
 use crate::object::tcb::{Slot, Tcb, ThreadState};
+use crate::sched;
 use crate::state::Kernel;
 use crate::syscall_ring::line::{Arguments, Entry};
 
@@ -31,7 +32,7 @@ pub fn offer(k: &mut Kernel, owner: Ref<Tcb>) -> bool {
     let Some(core) = free_core(k, k.get(owner).priority) else { return false };
     k.cores[core].ring = Some(owner);
     k.get_mut(owner).ring.helper = core as u8 + 1;
-    k.this_mut().reschedule |= 1 << core;
+    sched::call(k, core);
     true
 }
 

@@ -213,7 +213,7 @@ fn a_thread_that_has_moved_is_woken_where_it_is() {
     w.effects();
     time_comes(&mut w, 300);
     assert_eq!(w.state(thread), Running);
-    assert!(w.effects().contains(&Effect::InterruptCores(2)));
+    assert!(w.effects().contains(&Effect::CallCores(2)));
     // Its next alarm is the other core's.
     w.k.arch.core = 1;
     w.interrupt(Interrupt::Software);

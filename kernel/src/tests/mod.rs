@@ -11,6 +11,7 @@ mod fpu;
 mod ipc;
 mod journal;
 mod notifications;
+mod play;
 mod preemption;
 mod random_worlds;
 mod scheduling;

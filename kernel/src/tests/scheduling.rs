@@ -82,15 +82,15 @@ fn the_core_idles_when_nobody_is_ready_and_wakes_on_an_interrupt() {
     let cnode = abi::bootinfo::slot::CNODE;
     w.ok(abi::bootinfo::slot::IRQ_CONTROL, IRQIssueIRQHandler, &[5, handler, 64], &[cnode]);
     w.ok(handler, IRQSetIRQHandler, &[], &[ntfn]);
-    let space = w.k.arch.space;
+    let space = w.k.arch.space();
     w.syscall(RECV, ntfn, 0, &[], &[]);
     assert_eq!(w.running(), None);
-    assert_eq!(w.k.arch.space, space, "an idle core stays in the address space that it was in");
+    assert_eq!(w.k.arch.space(), space, "an idle core stays in the address space that it was in");
     w.interrupt(Interrupt::Timer);
     assert_eq!(w.running(), None);
     w.interrupt(Interrupt::Source(5));
     assert!(w.runs(w.root));
-    assert_eq!(w.k.arch.space, space);
+    assert_eq!(w.k.arch.space(), space);
 }
 
 #[test]

@@ -5,10 +5,76 @@ use abi::object as ty;
 use abi::syscall::{CALL, RECV, SEND};
 
 use super::world::{Thread, World, with_cores};
-use crate::api::syscall::handle_interrupt;
+use crate::api::syscall::{handle_interrupt, handle_wake};
 use crate::arch::Interrupt;
 use crate::arch::host::Effect;
 use crate::object::tcb::ThreadState::*;
+
+/// A thread of core 1 that waits for a signal there, and the notification; core 1 idles and looks.
+fn waiter(w: &mut World, priority: u64) -> (Thread, u64) {
+    let notification = w.make(ty::NOTIFICATION, 0);
+    let thread = remote(w, priority);
+    w.k.arch.core = 1;
+    w.syscall(RECV, notification, 0, &[], &[]);
+    w.k.arch.core = 0;
+    w.k.arch.waits[1] = true;
+    w.effects();
+    (thread, notification)
+}
+
+/// Core 1 takes what it was handed.
+fn come(w: &mut World) {
+    w.k.arch.core = 1;
+    let _ = handle_wake(&mut w.k);
+    w.k.arch.core = 0;
+    w.check_invariants();
+}
+
+#[test]
+fn a_core_that_idles_is_handed_the_thread() {
+    let mut w = with_cores(2);
+    let (thread, notification) = waiter(&mut w, 100);
+    w.syscall(SEND, notification, 0, &[], &[]);
+    assert_eq!(w.effects(), [], "it needs no interrupt");
+    assert_eq!(w.k.arch.handed[1], Some(thread.tcb));
+    assert!(!w.k.get(thread.tcb).queued && w.k.cores[1].ready_summary == 0);
+    come(&mut w);
+    assert!(runs_on(&w, 1, thread));
+    assert_eq!(w.k.arch.handed[1], None);
+}
+
+#[test]
+fn a_thread_that_was_handed_over_is_an_ordinary_one_as_soon_as_somebody_asks() {
+    // A second one of that core becomes ready: the first was ready before.
+    let mut w = with_cores(2);
+    let (second, another) = waiter(&mut w, 100);
+    let (first, notification) = waiter(&mut w, 100);
+    w.syscall(SEND, notification, 0, &[], &[]);
+    w.syscall(SEND, another, 0, &[], &[]);
+    assert_eq!(w.k.arch.handed[1], None);
+    assert!(w.k.get(first.tcb).queued && w.k.get(second.tcb).queued);
+    assert_eq!(w.effects(), [Effect::CallCores(2), Effect::CallCores(2)]);
+    software_interrupt(&mut w, 1);
+    assert!(runs_on(&w, 1, second), "who became ready last is at the head, as without handing over");
+
+    // It is looked at, changed, moved, suspended, deleted.
+    let touches: [fn(&mut World, Thread); 5] = [
+        |w, thread| drop(w.ok(thread.slot, TCBReadRegisters, &[0, 1], &[])),
+        |w, thread| drop(w.ok(thread.slot, TCBSetPriority, &[50], &[abi::bootinfo::slot::TCB])),
+        |w, thread| drop(w.ok(thread.slot, TCBSetAffinity, &[0], &[])),
+        |w, thread| drop(w.ok(thread.slot, TCBSuspend, &[], &[])),
+        |w, thread| w.delete(thread.slot),
+    ];
+    for touch in touches {
+        let mut w = with_cores(2);
+        let (thread, notification) = waiter(&mut w, 100);
+        w.syscall(SEND, notification, 0, &[], &[]);
+        assert_eq!(w.k.arch.handed[1], Some(thread.tcb));
+        touch(&mut w, thread);
+        assert_eq!(w.k.arch.handed[1], None);
+        assert!(w.effects().contains(&Effect::CallCores(2)), "the core comes and looks");
+    }
+}
 
 /// Executes the kernel on `core` because of a software interrupt.
 fn software_interrupt(w: &mut World, core: usize) {
@@ -41,7 +107,7 @@ fn a_thread_moves_to_another_core_which_is_told_only_if_it_matters() {
     w.ok(thread.slot, TCBSetAffinity, &[1], &[]);
     assert_eq!(w.effects(), []);
     w.resume(thread);
-    assert_eq!(w.effects(), [Effect::InterruptCores(2)], "core 1 idles");
+    assert_eq!(w.effects(), [Effect::CallCores(2)], "core 1 idles");
     software_interrupt(&mut w, 1);
     assert!(runs_on(&w, 1, thread));
     let worse = w.thread(50);
@@ -65,7 +131,7 @@ fn messages_and_signals_cross_cores() {
     w.syscall(CALL, endpoint, 3, &[1], &[]);
     assert_eq!(w.state(w.root), BlockedOnReply);
     assert_eq!(w.running(), None, "core 0 has nobody else");
-    assert_eq!(w.effects(), [Effect::InterruptCores(2)]);
+    assert_eq!(w.effects(), [Effect::CallCores(2)]);
     software_interrupt(&mut w, 1);
     assert!(runs_on(&w, 1, server));
     assert_eq!(w.message(server).words, [1]);

@@ -122,10 +122,10 @@ fn a_space_of_its_own_has_the_kernel_half_and_an_asid() {
     w.ok(thread.slot, TCBSetSpace, &[0, 51, 0], &[slot::CNODE, root]);
     w.resume(thread);
     w.run_as(thread, |w| {
-        assert_eq!(w.k.arch.space, Some((w.cap(root).paddr(), asid)));
+        assert_eq!(w.k.arch.space(), Some((w.cap(root).paddr(), asid)));
         w.delete(root);
         assert_eq!(
-            w.k.arch.space,
+            w.k.arch.space(),
             Some((w.k.get(thread.tcb).cap(Slot::VSpace).paddr(), asid)),
             "the thread has a copy"
         );
@@ -144,9 +144,9 @@ fn a_thread_whose_space_is_gone_runs_in_the_kernels() {
     let thread = w.thread(100);
     w.ok(thread.slot, TCBSetSpace, &[0, 51, 0], &[slot::CNODE, root]);
     w.delete(slot::ASID_POOL);
-    assert_eq!(w.k.arch.space, None, "the root task's own space went with the pool");
+    assert_eq!(w.k.arch.space(), None, "the root task's own space went with the pool");
     w.resume(thread);
-    w.run_as(thread, |w| assert_eq!(w.k.arch.space, None));
+    w.run_as(thread, |w| assert_eq!(w.k.arch.space(), None));
 }
 
 #[test]

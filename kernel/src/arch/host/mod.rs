@@ -11,7 +11,8 @@ use abi::config::MAX_NUM_NODES;
 
 use super::sv39::{self, Pte};
 use super::{Arch, FpuState, Interrupt, UserInterruptState};
-use crate::mem::{Kva, Paddr};
+use crate::mem::{Kva, Paddr, Ref};
+use crate::object::tcb::Tcb;
 
 /// Physical address of the arena.
 pub const ARENA: Paddr = Paddr(0x8000_0000);
@@ -24,7 +25,7 @@ const ALIGNMENT: usize = 8192;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the methods of `Arch` by name")]
 pub enum Effect {
-    InterruptCores(usize),
+    CallCores(usize),
     StallCore(usize),
     EvictSpace(u16),
     FencePage(u16, u64),
@@ -51,8 +52,12 @@ pub struct Host {
     pub cores: usize,
     /// The core that executes the kernel now.
     pub core: usize,
-    /// Address space of the core that executes: root and ASID; `None` is the kernel's.
-    pub space: Option<(Paddr, u16)>,
+    /// Address space of each core: root and ASID; `None` is the kernel's.
+    pub spaces: [Option<(Paddr, u16)>; MAX_NUM_NODES],
+    /// Idle cores that wait for a call or a thread; the test says when they begin to.
+    pub waits: [bool; MAX_NUM_NODES],
+    /// The thread that each has been handed.
+    pub handed: [Option<Ref<Tcb>>; MAX_NUM_NODES],
     /// Interrupts that are pending, most urgent first.
     pub pending: VecDeque<Interrupt>,
     /// Another core waits for the lock.
@@ -88,7 +93,9 @@ impl Host {
             layout,
             cores: 1,
             core: 0,
-            space: None,
+            spaces: [None; MAX_NUM_NODES],
+            waits: [false; MAX_NUM_NODES],
+            handed: [None; MAX_NUM_NODES],
             pending: VecDeque::new(),
             lock_is_wanted: false,
             receivers: 0,
@@ -112,6 +119,11 @@ impl Host {
         self.receivers = receivers;
         self.posted = alloc::vec![0; usize::from(receivers)];
         self
+    }
+
+    /// Address space of the core that executes.
+    pub fn space(&self) -> Option<(Paddr, u16)> {
+        self.spaces[self.core]
     }
 
     /// All RAM.
@@ -147,22 +159,43 @@ impl Arch for Host {
     fn core(&self) -> usize {
         self.core
     }
-    fn interrupt_cores(&mut self, mask: usize) {
-        self.record(Effect::InterruptCores(mask));
+    fn call_cores(&mut self, mask: usize) {
+        (0..self.cores).filter(|core| mask & 1 << core != 0).for_each(|core| self.waits[core] = false);
+        self.record(Effect::CallCores(mask));
     }
+    fn hand_over(&mut self, core: usize, thread: Ref<Tcb>) -> bool {
+        let waits = core::mem::take(&mut self.waits[core]);
+        if waits {
+            self.handed[core] = Some(thread);
+        }
+        waits
+    }
+    fn handed(&self, core: usize) -> Option<Ref<Tcb>> {
+        self.handed[core]
+    }
+    fn take_handed(&mut self) -> Option<Ref<Tcb>> {
+        self.handed[self.core].take()
+    }
+    fn take_back(&mut self, core: usize) -> Option<Ref<Tcb>> {
+        let thread = self.handed[core].take()?;
+        // It is on its way, and finds a call.
+        self.record(Effect::CallCores(1 << core));
+        Some(thread)
+    }
+    fn claim(&self, _address: Kva) {}
     fn stall_core(&mut self, core: usize) {
         self.record(Effect::StallCore(core));
     }
 
     fn switch_space(&mut self, root: Paddr, asid: u16) {
-        self.space = Some((root, asid));
+        self.spaces[self.core] = Some((root, asid));
     }
     fn switch_to_kernel_space(&mut self) {
-        self.space = None;
+        self.spaces[self.core] = None;
     }
     fn evict_space(&mut self, asid: u16) {
-        if self.space.is_some_and(|(_, current)| current == asid) {
-            self.space = None;
+        for space in &mut self.spaces {
+            *space = space.filter(|&(_, current)| current != asid);
         }
         self.record(Effect::EvictSpace(asid));
     }

@@ -215,7 +215,7 @@ resume:                                 # a0 = context; sp = top of this core's 
     ld t0, {next_pc}(a0)
     sd sp, {kernel_stack}(a0)
     csrw sepc, t0
-    sc.d zero, zero, (a0)               # drops a reservation of the thread that ran before; never stores: there is none here
+    sc.d zero, zero, (a0)               # drops a reservation of the thread that ran before; never stores: there is none for this line
     csrw sscratch, a0
     ld x1, 1*8(a0)
     ld x2, 2*8(a0)

@@ -11,6 +11,7 @@
 //! The kernel's GiB is not one page, because the firmware closes its part of it: hardware caches a page that is not uniformly
 //! accessible in 4 KiB pieces (Rocket's TLB).
 
+pub mod attention;
 #[cfg(target_arch = "riscv64")]
 pub mod console;
 pub mod context;

@@ -5,7 +5,8 @@ use super::plic::Plic;
 use super::sv39::{ENTRIES, Pte};
 use super::{console, csr, fpu, irq, mmu, sbi, smp, stall, start, timer, uintc};
 use crate::arch::{Arch, Interrupt};
-use crate::mem::{Kva, Paddr};
+use crate::mem::{Kva, Paddr, Ref};
+use crate::object::tcb::Tcb;
 
 /// The machine, as the holder of the big lock uses it.
 pub struct Riscv64 {
@@ -44,8 +45,32 @@ impl Arch for Riscv64 {
         super::core_number()
     }
 
-    fn interrupt_cores(&mut self, mask: usize) {
-        smp::interrupt(mask);
+    fn call_cores(&mut self, mask: usize) {
+        smp::call(mask);
+    }
+
+    #[inline(always)]
+    fn hand_over(&mut self, core: usize, thread: Ref<Tcb>) -> bool {
+        smp::hand_over(core, thread)
+    }
+
+    fn handed(&self, core: usize) -> Option<Ref<Tcb>> {
+        smp::attention(core).handed()
+    }
+
+    #[inline(always)]
+    fn take_handed(&mut self) -> Option<Ref<Tcb>> {
+        irq::take_handed()
+    }
+
+    fn take_back(&mut self, core: usize) -> Option<Ref<Tcb>> {
+        smp::attention(core).take_back()
+    }
+
+    #[inline(always)]
+    fn claim(&self, address: Kva) {
+        // SAFETY: a load of RAM that the kernel maps; the reservation is dropped before a thread runs (entry.S, `resume`).
+        unsafe { core::arch::asm!("lr.d zero, ({})", in(reg) address.0, options(nostack, preserves_flags)) }
     }
 
     fn stall_core(&mut self, core: usize) {

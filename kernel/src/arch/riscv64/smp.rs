@@ -1,13 +1,17 @@
 //! The cores: their harts, how they are started, interrupted, and kept out of each other's way.
 
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use core::hint::cold_path;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abi::config::MAX_NUM_NODES;
 
+use super::attention::{Attention, Notice};
 use super::lock::{Ticket, TicketLock};
 use super::once::Once;
 use super::{csr, sbi, stall};
 use crate::boot::machine::Harts;
+use crate::mem::Ref;
+use crate::object::tcb::Tcb;
 
 static HARTS: Once<Harts> = Once::new();
 /// Number of cores beside the first, apart from `HARTS` because it is read on every kernel entry.
@@ -59,7 +63,7 @@ pub fn wait_for_lock(ticket: Ticket) {
 #[inline(always)]
 pub fn unlock() {
     if several() {
-        core::hint::cold_path();
+        cold_path();
         KERNEL_LOCK.release();
     }
 }
@@ -69,33 +73,27 @@ pub fn lock_is_wanted() -> bool {
     KERNEL_LOCK.is_wanted()
 }
 
-/// Whether a core needs an interrupt to come into the kernel, or looks by itself. On a line of its own: who calls writes it once.
-///
-/// ```text
-///        call: interrupt it              call: it sees that
-///   BUSY ───────────────────▶ CALLED ◀─────────────────── LOOKING
-///    ▲ ▲                        │                            ▲ │
-///    │ └────── acknowledge ─────┘          idles, looks away │ │
-///    └───────────────────────────────────────────────────────┴─┘
-/// ```
-#[repr(align(64))]
-struct Attention(AtomicU8);
-const BUSY: u8 = 0;
-const LOOKING: u8 = 1;
-const CALLED: u8 = 2;
+static ATTENTION: [Attention; MAX_NUM_NODES] = [const { Attention::new() }; MAX_NUM_NODES];
 
-static ATTENTION: [Attention; MAX_NUM_NODES] = [const { Attention(AtomicU8::new(BUSY)) }; MAX_NUM_NODES];
+/// The word of this core.
+pub fn own_attention() -> &'static Attention {
+    &ATTENTION[super::core_number() % MAX_NUM_NODES]
+}
 
-/// Calls the cores of `mask` (bit = core) into the kernel: by an interrupt, unless they look.
-pub fn interrupt(mask: usize) {
+/// The word of a core.
+pub fn attention(core: usize) -> &'static Attention {
+    &ATTENTION[core % MAX_NUM_NODES]
+}
+
+/// Calls the cores of `mask` (bit = core) into the kernel: by an interrupt, unless they look. Under the lock.
+pub fn call(mask: usize) {
     let mut harts = 0;
     for core in (0..cores()).filter(|core| mask & 1 << core != 0) {
-        // Release: partner is the load in `look`. A core that was called before comes anyway.
-        let before = ATTENTION[core].0.swap(CALLED, Ordering::AcqRel);
+        let notice = attention(core).call();
         if core == super::core_number() {
             // Comes back as soon as it leaves.
             csr::set!("sip", csr::interrupt::SOFTWARE);
-        } else if before == BUSY {
+        } else if notice == Notice::Interrupt {
             harts |= 1 << hart(core);
         }
     }
@@ -104,37 +102,21 @@ pub fn interrupt(mask: usize) {
     }
 }
 
-/// How often an idle core looks before it sleeps: some 6,000 cycles, more than the other side of a conversation between two cores needs.
-/// Waking a sleeping core takes two passes through the firmware, one here and one there, which is more than half of that.
-const LOOKS: usize = 512;
-
-/// Looks for a call, or what `pending` tells, for a while; gives whether there was something.
-pub fn look(pending: impl Fn() -> bool) -> bool {
-    let own = &ATTENTION[super::core_number() % MAX_NUM_NODES].0;
-    if own.compare_exchange(BUSY, LOOKING, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        return true;
+/// Hands `core` a thread, if it idles. Under the lock.
+#[inline(always)]
+pub fn hand_over(core: usize, thread: Ref<Tcb>) -> bool {
+    let notice = attention(core).hand_over(thread);
+    if notice == Some(Notice::Interrupt) {
+        cold_path();
+        sbi::send_ipi(1 << hart(core));
     }
-    // Acquire: partner is the exchange in `interrupt`.
-    let found = (0..LOOKS).any(|_| own.load(Ordering::Acquire) == CALLED || pending());
-    let called = own.compare_exchange(LOOKING, BUSY, Ordering::AcqRel, Ordering::Acquire).is_err();
-    found || called
-}
-
-/// Whether this core was called.
-pub fn is_called() -> bool {
-    ATTENTION[super::core_number() % MAX_NUM_NODES].0.load(Ordering::Relaxed) == CALLED
+    notice.is_some()
 }
 
 /// The harts of all cores but this one, as a mask of hart ids.
 pub fn other_harts() -> usize {
     let own = super::core_number();
     (0..cores()).filter(|&core| core != own).fold(0, |harts, core| harts | 1 << hart(core))
-}
-
-/// Takes the call of this core back. Under the lock, as calls are made.
-pub fn acknowledge() {
-    ATTENTION[super::core_number() % MAX_NUM_NODES].0.store(BUSY, Ordering::Relaxed);
-    csr::clear!("sip", csr::interrupt::SOFTWARE);
 }
 
 /// Tells who the cores are; core 0, before anything here is used.

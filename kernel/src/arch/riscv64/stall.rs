@@ -69,7 +69,7 @@ pub fn park_here() -> ! {
     ASKED[core_number()].store(PARKED, Ordering::Release);
     csr::write!("sie", 0);
     loop {
-        irq::wait();
+        irq::sleep();
     }
 }
 

@@ -52,6 +52,17 @@ impl Drop for Held {
 }
 
 impl Held {
+    /// Ends it. Without `SEVERAL` cores there is nothing to give back, and not even a look.
+    #[inline(always)]
+    fn give_back<const SEVERAL: bool>(self) {
+        if SEVERAL {
+            return drop(self);
+        }
+        #[cfg(debug_assertions)]
+        checks::before_unlock(self.0);
+        core::mem::forget(self);
+    }
+
     /// # Safety
     /// This core has just taken the lock, and makes one value of it.
     #[inline(always)]
@@ -128,27 +139,27 @@ fn still_runs(kernel: &mut Kernel, context: *mut Context) -> bool {
 /// Called by entry.S for Call, with two registers of the thread that executed it and its context; gives the context to resume. So do the other system calls: each is a function of its own, which saves no more registers than it needs.
 pub extern "C" fn call(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
     match Size::of(info) {
-        Some(Size::Short) => attempt::<false>(context, syscall::fast_call, cptr, info),
+        Some(Size::Short) => attempt::<syscall::Call>(context, cptr, info),
         _ => long_call(cptr, info, context),
     }
 }
 
 #[inline(never)]
 fn long_call(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<false>(context, syscall::fast_call, cptr, info)
+    attempt::<syscall::Call>(context, cptr, info)
 }
 
 /// Called by entry.S for ReplyRecv.
 pub extern "C" fn reply_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
     match Size::of(info) {
-        Some(Size::Short) => attempt::<false>(context, syscall::fast_reply_recv, cptr, info),
+        Some(Size::Short) => attempt::<syscall::ReplyRecv>(context, cptr, info),
         _ => long_reply_recv(cptr, info, context),
     }
 }
 
 #[inline(never)]
 fn long_reply_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<false>(context, syscall::fast_reply_recv, cptr, info)
+    attempt::<syscall::ReplyRecv>(context, cptr, info)
 }
 
 /// Called by entry.S for every other system call.
@@ -168,68 +179,83 @@ pub extern "C" fn system_call(cptr: u64, info: u64, context: *mut Context, numbe
 
 /// Called by entry.S for Send and NBSend.
 pub extern "C" fn send(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<true>(context, syscall::fast_send, cptr, info)
+    attempt::<syscall::Send>(context, cptr, info)
 }
 
 #[inline(never)]
 fn receive(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<true>(context, syscall::fast_receive, cptr, info)
+    attempt::<syscall::Recv>(context, cptr, info)
 }
 
 #[inline(never)]
 fn try_receive(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<true>(context, syscall::fast_try_receive, cptr, info)
+    attempt::<syscall::NbRecv>(context, cptr, info)
 }
 
 #[inline(never)]
 fn yield_now(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<true>(context, syscall::fast_yield, cptr, info)
+    attempt::<syscall::Yield>(context, cptr, info)
 }
 
 #[inline(never)]
 fn signal_recv(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<false>(context, syscall::fast_signal_recv, cptr, info)
+    attempt::<syscall::SignalRecv>(context, cptr, info)
 }
 
 #[inline(never)]
 fn wait_until(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<true>(context, syscall::fast_wait_until, cptr, info)
+    attempt::<syscall::WaitUntil>(context, cptr, info)
 }
 
 #[inline(never)]
 fn other(cptr: u64, info: u64, context: *mut Context) -> *mut Context {
-    attempt::<true>(context, |_, _, _, _| None, cptr, info)
+    attempt::<NoPath>(context, cptr, info)
 }
 
-/// Takes the lock for a trap out of `context`. Error: the trap is dealt with, and this runs next.
+/// Of system calls that have no fast path.
+struct NoPath;
+
+impl FastPath for NoPath {
+    const MAY_GO_ON: bool = false;
+
+    fn follow<const SEVERAL: bool>(_: &mut Kernel, _: Ref<Tcb>, _cptr: u64, _info: u64) -> Option<Next> {
+        None
+    }
+}
+
+/// Tries the fast path of one system call. Whatever does not lead through it ends in a jump.
 #[inline(always)]
-fn enter(context: *mut Context) -> Result<Held, *mut Context> {
+fn attempt<P: FastPath>(context: *mut Context, cptr: u64, info: u64) -> *mut Context {
     if smp::several() {
-        // Apart, so that one core passes it without a jump.
         cold_path();
-        if let Err(ticket) = smp::line_up() {
-            return Err(wait(context, ticket));
-        }
-        // SAFETY: taken.
-        let held = unsafe { Held::assume() };
-        return if still_runs(held.0, context) { Ok(held) } else { Err(leave(held)) };
+        return attempt_locked::<P>(context, cptr, info);
     }
     // SAFETY: with one core there is nothing to take.
-    Ok(unsafe { Held::assume() })
+    follow::<P, false>(unsafe { Held::assume() }, cptr, info)
 }
 
-/// The fast path of one system call, after which the thread may go on or never does. Whatever does not lead through it ends in a jump.
+/// The same with several cores. Apart, so that one core passes it without a jump.
+#[inline(never)]
+fn attempt_locked<P: FastPath>(context: *mut Context, cptr: u64, info: u64) -> *mut Context {
+    if let Err(ticket) = smp::line_up() {
+        return wait(context, ticket);
+    }
+    // SAFETY: taken.
+    let held = unsafe { Held::assume() };
+    if still_runs(held.0, context) { follow::<P, true>(held, cptr, info) } else { leave(held) }
+}
+
 #[inline(always)]
-fn attempt<const MAY_GO_ON: bool>(context: *mut Context, path: FastPath, cptr: u64, info: u64) -> *mut Context {
-    let held = match enter(context) {
-        Ok(held) => held,
-        Err(next) => return next,
-    };
+fn follow<P: FastPath, const SEVERAL: bool>(held: Held, cptr: u64, info: u64) -> *mut Context {
     let current = held.0.current();
-    match path(held.0, current, cptr, info) {
+    match P::follow::<SEVERAL>(held.0, current, cptr, info) {
         // Who goes on has its special registers; after a Call that is nobody.
-        Some(thread) if MAY_GO_ON && thread == current => &raw mut held.0.get_mut(thread).context,
-        Some(thread) => switched(held, thread),
+        Some(Next::Run(thread)) if P::MAY_GO_ON && thread == current => run::<SEVERAL>(held, thread),
+        Some(Next::Run(thread)) => switched::<SEVERAL>(held, thread),
+        Some(Next::Idle) => {
+            cold_path();
+            rest(held)
+        }
         None => {
             cold_path();
             slow_system_call(held)
@@ -248,25 +274,41 @@ fn wait(context: *mut Context, ticket: Ticket) -> *mut Context {
         return leave(held);
     }
     match syscall::fast_syscall(held.0) {
-        Some(thread) => switched(held, thread),
+        Some(Next::Run(thread)) => switched::<true>(held, thread),
+        Some(Next::Idle) => rest(held),
         None => slow_system_call(held),
     }
 }
 
 /// The end of the fast path: special registers, and out.
 #[inline(always)]
-fn switched(held: Held, thread: Ref<Tcb>) -> *mut Context {
+fn switched<const SEVERAL: bool>(held: Held, thread: Ref<Tcb>) -> *mut Context {
     if special::must_switch(held.0, thread) {
         cold_path();
         return exchange(held, thread);
     }
-    &raw mut held.0.get_mut(thread).context
+    run::<SEVERAL>(held, thread)
+}
+
+/// Out of the kernel, as the current thread.
+#[inline(always)]
+fn run<const SEVERAL: bool>(held: Held, thread: Ref<Tcb>) -> *mut Context {
+    let context = &raw mut held.0.get_mut(thread).context;
+    held.give_back::<SEVERAL>();
+    context
 }
 
 #[inline(never)]
 fn exchange(held: Held, thread: Ref<Tcb>) -> *mut Context {
     special::switch(held.0, Some(thread));
     &raw mut held.0.get_mut(thread).context
+}
+
+/// The end of the fast path where nobody runs.
+#[inline(never)]
+fn rest(held: Held) -> *mut Context {
+    special::switch(held.0, None);
+    idle(held)
 }
 
 #[inline(never)]
@@ -336,7 +378,7 @@ fn idle(mut held: Held) -> *mut Context {
         drop(held);
         irq::wait();
         held = Held::new();
-        let next = syscall::handle_interrupt(held.0);
+        let next = syscall::handle_wake(held.0);
         mmu::catch_up_with_code();
         if let Next::Run(thread) = next {
             return &raw mut held.0.get_mut(thread).context;

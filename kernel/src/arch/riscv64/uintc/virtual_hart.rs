@@ -50,7 +50,7 @@ pub fn unload_core() {
 /// A core must look for a pending interrupt. This one does on its way out.
 fn interrupt(core: Option<usize>) {
     if let Some(core) = core.filter(|&core| core != core_number()) {
-        smp::interrupt(1 << core);
+        smp::call(1 << core);
     }
 }
 
