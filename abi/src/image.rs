@@ -18,6 +18,8 @@ pub const FLAG_PRINTING: u32 = 2;
 pub const FLAG_BENCHMARKS: u32 = 4;
 /// Kernel flags: the benchmark calls, and the kernel tracks who uses the cores (`CONFIG_BENCHMARK_TRACK_UTILISATION`).
 pub const FLAG_UTILISATION: u32 = 8;
+/// Kernel flags: the benchmark calls, and the kernel logs its entries (`CONFIG_BENCHMARK_TRACK_KERNEL_ENTRIES`).
+pub const FLAG_ENTRIES: u32 = 16;
 
 /// Layout at the start of the kernel image. All little endian, offsets pinned below.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ pub mod fault;
 pub mod image;
 pub mod ipc_buffer;
 pub mod label;
+pub mod log;
 pub mod message;
 pub mod object;
 pub mod register;

@@ -89,7 +89,8 @@ pub fn assemble(parts: &Parts) -> Result<Vec<u8>> {
     let flags = flag(parts.config.fastpath, image::FLAG_FASTPATH)
         | flag(parts.config.printing, image::FLAG_PRINTING)
         | flag(parts.config.benchmarks, image::FLAG_BENCHMARKS)
-        | flag(parts.config.utilisation, image::FLAG_UTILISATION);
+        | flag(parts.config.utilisation, image::FLAG_UTILISATION)
+        | flag(parts.config.entries, image::FLAG_ENTRIES);
     let root_cnode_bits = root_cnode_bits(parts, root.len() as u64 / PAGE)?;
     let mut put = |at: usize, bytes: &[u8]| kernel[at..at + bytes.len()].copy_from_slice(bytes);
     put(offset::FLAGS, &flags.to_le_bytes());
@@ -329,6 +330,7 @@ mod tests {
                 printing: false,
                 benchmarks: true,
                 utilisation: false,
+                entries: false,
                 root_cnode_bits: 17,
                 timer_tick: 1000,
                 time_slice: 500,

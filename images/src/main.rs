@@ -83,6 +83,9 @@ struct Server {
     /// KernelBenchmarks = track_utilisation; no IPC fast path then
     #[arg(long, conflicts_with = "manifest")]
     track_utilisation: bool,
+    /// KernelBenchmarks = track_kernel_entries; no IPC fast path then
+    #[arg(long, conflicts_with = "manifest")]
+    track_kernel_entries: bool,
     /// A kernel that checks its invariants at every exit: slow, for tests
     #[arg(long, conflicts_with = "manifest")]
     checked: bool,
@@ -107,6 +110,7 @@ impl Server {
         kernel.printing &= !self.no_printing;
         kernel.checked |= self.checked;
         kernel.utilisation |= self.track_utilisation;
+        kernel.entries |= self.track_kernel_entries;
         kernel.fastpath &= !self.no_fastpath;
         kernel.benchmarks |= self.benchmarks;
         machine.harts = self.harts.unwrap_or(machine.harts);

@@ -62,6 +62,8 @@ pub struct Kernel {
     pub benchmarks: bool,
     /// The benchmark system calls, and the account of who uses the harts (`track_utilisation`); no fast path then.
     pub utilisation: bool,
+    /// The benchmark system calls, and a log of kernel entries (`track_kernel_entries`); no fast path then.
+    pub entries: bool,
     /// Radix of the root CNode (`KernelRootCNodeSizeBits`); a system of programs gets more if it needs more.
     pub root_cnode_bits: u32,
     /// Milliseconds per timer tick.
@@ -78,6 +80,7 @@ impl Default for Kernel {
             printing: config::PRINTING,
             benchmarks: config::BENCHMARKS,
             utilisation: false,
+            entries: false,
             root_cnode_bits: config::ROOT_CNODE_SIZE_BITS,
             timer_tick: config::TIMER_TICK_MS,
             time_slice: config::TIME_SLICE,

@@ -122,6 +122,18 @@ fn a_root_server_gets_the_configuration_that_it_was_built_for() {
 }
 
 #[test]
+fn a_kernel_logs_its_entries_into_a_frame_of_its_user() {
+    let image = image("profile-log", "sel4-profile", |server| server.kernel.entries = true);
+    let (end, text) = run(&image, Mode::Fast);
+    // The reset, an unknown system call as seL4 counts, and three Yields.
+    assert_lines(
+        &text,
+        &["benchmarks true", "slice 10 ms", "log errors 0 3 0 0, 4 entries: 1:3 5:7 5:7 5:7"].map(profile),
+    );
+    assert_eq!(end, End::Exit((PRINTING | 2).into()), "{text}");
+}
+
+#[test]
 fn a_kernel_without_debug_calls_has_none() {
     let image = image("profile-quiet", "sel4-profile", |server| server.kernel.printing = false);
     let (end, text) = run(&image, Mode::Fast);

@@ -11,6 +11,7 @@ pub mod fpu;
 pub mod handoff;
 #[cfg(debug_assertions)]
 pub mod invariants;
+pub mod log;
 pub mod mem;
 pub mod object;
 pub mod sched;

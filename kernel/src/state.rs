@@ -9,6 +9,7 @@ use crate::alarm::Timer;
 use crate::arch::{Arch, Context, Current};
 #[cfg(debug_assertions)]
 use crate::invariants::Journal;
+use crate::log::Log;
 use crate::mem::{Kva, Ref};
 use crate::object::cap::Cte;
 use crate::object::irq::IrqState;
@@ -37,6 +38,8 @@ pub struct Config {
     pub benchmarks: bool,
     /// Who uses the cores is tracked (utilisation.rs).
     pub utilisation: bool,
+    /// Kernel entries are logged (log.rs).
+    pub entries: bool,
     /// Ticks per time slice.
     pub time_slice: u32,
 }
@@ -49,6 +52,7 @@ impl Config {
         printing: true,
         benchmarks: false,
         utilisation: false,
+        entries: false,
         time_slice: TIME_SLICE,
     };
 }
@@ -157,6 +161,8 @@ pub struct Kernel {
     pub threads: Option<Ref<Tcb>>,
     /// The timer of each core.
     pub timers: [Timer; MAX_NUM_NODES],
+    /// The log of kernel entries.
+    pub log: Log,
     /// Who used each core.
     pub accounts: [Account; MAX_NUM_NODES],
     /// Cancellations of badged sends so far (endpoint.rs).
@@ -210,6 +216,7 @@ impl Kernel {
             asid_pools: [None; ASID_POOLS],
             threads: None,
             timers: [Timer::NEW; MAX_NUM_NODES],
+            log: Log::NEW,
             accounts: [Account::NEW; MAX_NUM_NODES],
             cancellations: 0,
             work_units: 0,

@@ -2,6 +2,7 @@
 
 use core::fmt::{self, Write};
 
+use abi::error::Error;
 use abi::message::MAX_LENGTH;
 use abi::{ipc_buffer, syscall};
 
@@ -11,7 +12,7 @@ use crate::arch::{Arch, Current};
 use crate::mem::Ref;
 use crate::object::tcb::{NAME_BYTES, Tcb};
 use crate::state::{Kernel, Next};
-use crate::{cspace, thread, utilisation};
+use crate::{cspace, log, thread, utilisation};
 
 /// `core::fmt` on the kernel's console.
 struct Console<'a>(&'a mut Current);
@@ -65,12 +66,22 @@ pub fn handle(k: &mut Kernel, number: isize) -> Option<Next> {
         }
         syscall::BENCHMARK_FLUSH_CACHES | syscall::BENCHMARK_NULL_SYSCALL if k.config.benchmarks => {}
         syscall::BENCHMARK_RESET_LOG | syscall::BENCHMARK_FINALIZE_LOG if k.config.benchmarks => {
-            k.get_mut(current).context.x[A0] = 0;
+            let answer = match number {
+                _ if !k.config.entries => 0,
+                syscall::BENCHMARK_RESET_LOG if log::reset(k) => 0,
+                syscall::BENCHMARK_RESET_LOG => Error::IllegalOperation as u64,
+                _ => log::count(k),
+            };
+            k.get_mut(current).context.x[A0] = answer;
             match number {
                 _ if !k.config.utilisation => {}
                 syscall::BENCHMARK_RESET_LOG => utilisation::begin(k),
                 _ => utilisation::end(k),
             }
+        }
+        syscall::BENCHMARK_SET_LOG_BUFFER if k.config.entries => {
+            let answer = if log::set_frame(k, argument) { 0 } else { Error::IllegalOperation as u64 };
+            k.get_mut(current).context.x[A0] = answer;
         }
         _ if k.config.utilisation => return handle_utilisation(k, number),
         _ => return None,

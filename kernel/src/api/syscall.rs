@@ -24,7 +24,7 @@ use crate::object::tcb::{Slot, Tcb, ThreadState};
 use crate::special;
 use crate::state::{Kernel, Next};
 use crate::syscall_ring::{self, handover};
-use crate::{alarm, cspace, fpu, sched, thread, utilisation};
+use crate::{alarm, cspace, fpu, log, sched, thread, utilisation};
 
 /// The current thread executed `ecall`; its registers are in its context.
 pub fn handle_syscall(k: &mut Kernel) -> Next {
@@ -178,6 +178,7 @@ impl FastPath for Yield {
 /// The whole of a system call without the fast path.
 pub fn slow_syscall(k: &mut Kernel) -> Next {
     utilisation::enter(k);
+    log::enter_syscall(k);
     let number = k.get(k.current()).context.x[A7] as isize;
     match number {
         syscall::CALL => send(k, true, true),
@@ -198,7 +199,10 @@ pub fn slow_syscall(k: &mut Kernel) -> Next {
         extension::WAIT_UNTIL => wait_until(k),
         extension::RING_ENTER => syscall_ring::enter(k),
         _ => match debug::handle(k, number) {
-            Some(next) => return next,
+            Some(next) => {
+                log::leave(k);
+                return next;
+            }
             None => {
                 let current = k.current();
                 fault::handle(k, current, Fault::UnknownSyscall { number: number as u64 }, None);
@@ -212,6 +216,7 @@ pub fn slow_syscall(k: &mut Kernel) -> Next {
 fn finish_entry(k: &mut Kernel) -> Next {
     let next = sched::leave(k);
     utilisation::leave(k);
+    log::leave(k);
     next
 }
 
@@ -227,6 +232,7 @@ pub fn handle_wake(k: &mut Kernel) -> Next {
 /// An interrupt is pending on this core.
 pub fn handle_interrupt(k: &mut Kernel) -> Next {
     utilisation::enter(k);
+    log::enter_interrupt(k);
     interrupt(k);
     finish_entry(k)
 }
@@ -237,7 +243,9 @@ const ILLEGAL_INSTRUCTION: u64 = 2;
 /// The current thread trapped with exception `cause` (`scause`) at `address` (`stval`).
 pub fn handle_fault(k: &mut Kernel, cause: u64, address: u64) -> Next {
     utilisation::enter(k);
+    log::enter_fault(k, cause);
     if cause == ILLEGAL_INSTRUCTION && fpu::take(k) {
+        log::leave(k);
         return Next::Run(k.current());
     }
     // Exception codes of the privileged manual: access and page faults of fetch, load, store.
@@ -254,7 +262,11 @@ pub fn handle_fault(k: &mut Kernel, cause: u64, address: u64) -> Next {
 
 /// Deals with the most urgent pending interrupt of this core, if there is one.
 pub fn interrupt(k: &mut Kernel) {
-    match k.arch.pending_interrupt() {
+    let pending = k.arch.pending_interrupt();
+    if let Some(interrupt) = pending {
+        log::note_interrupt(k, interrupt);
+    }
+    match pending {
         Some(Interrupt::Source(source)) => irq::handle(k, source),
         Some(Interrupt::Timer) => {
             alarm::interrupt(k);

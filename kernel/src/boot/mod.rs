@@ -16,7 +16,8 @@ pub mod root_task;
 
 use abi::config::{KERNEL_STACK_BITS, PADDR_USER_DEVICE_TOP};
 use abi::image::{
-    BootHeader, FLAG_BENCHMARKS, FLAG_FASTPATH, FLAG_PRINTING, FLAG_UTILISATION, KERNEL_PADDR, MAGIC, VERSION,
+    BootHeader, FLAG_BENCHMARKS, FLAG_ENTRIES, FLAG_FASTPATH, FLAG_PRINTING, FLAG_UTILISATION, KERNEL_PADDR, MAGIC,
+    VERSION,
 };
 use abi::label::Table;
 
@@ -62,10 +63,11 @@ pub fn config(header: &BootHeader) -> Config {
     Config {
         labels: Table::from_word(header.label_table),
         // The fast paths take no time stamps.
-        fastpath: header.flags & FLAG_FASTPATH != 0 && header.flags & FLAG_UTILISATION == 0,
+        fastpath: header.flags & FLAG_FASTPATH != 0 && header.flags & (FLAG_UTILISATION | FLAG_ENTRIES) == 0,
         printing: header.flags & FLAG_PRINTING != 0,
-        benchmarks: header.flags & (FLAG_BENCHMARKS | FLAG_UTILISATION) != 0,
+        benchmarks: header.flags & (FLAG_BENCHMARKS | FLAG_UTILISATION | FLAG_ENTRIES) != 0,
         utilisation: header.flags & FLAG_UTILISATION != 0,
+        entries: header.flags & FLAG_ENTRIES != 0,
         time_slice: header.time_slice,
     }
 }

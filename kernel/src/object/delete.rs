@@ -20,7 +20,7 @@ use crate::arch::Arch;
 use crate::mem::Ref;
 use crate::state::Kernel;
 use crate::syscall_ring::handover;
-use crate::{alarm, fpu, sched, thread};
+use crate::{alarm, fpu, log, sched, thread};
 
 /// What is left to do after a slot has been emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,10 @@ fn reduce_zombie(k: &mut Kernel, slot: Ref<Cte>, outermost: bool) -> Result<(), 
 /// What deleting this capability does to its object; gives what has to stay in the slot (seL4 `finaliseCap`).
 fn finalise_cap(k: &mut Kernel, slot: Ref<Cte>, cap: Cap, last: bool) -> Result<(Cap, Cleanup), Preempted> {
     match cap.kind() {
-        Kind::Frame => vspace::unmap_frame(k, cap),
+        Kind::Frame => {
+            vspace::unmap_frame(k, cap);
+            log::forget(k, cap);
+        }
         Kind::PageTable if last => vspace::finalise_table(k, cap),
         Kind::AsidPool if last => vspace::finalise_pool(k, cap)?,
         Kind::Endpoint if last => return Ok((Cap::zombie_queue(cap.address(), bits::ENDPOINT), Cleanup::Nothing)),

@@ -10,6 +10,7 @@ mod faults;
 mod fpu;
 mod ipc;
 mod journal;
+mod log;
 mod notifications;
 mod play;
 mod preemption;

@@ -79,6 +79,14 @@ pub const DEBUG_PUT_CHAR: i64 = -9;
 pub const DEBUG_HALT: i64 = -11;
 /// `seL4_DebugCapIdentify`.
 pub const DEBUG_CAP_IDENTIFY: i64 = -12;
+/// `seL4_Yield`.
+pub const YIELD: i64 = -7;
+/// `seL4_BenchmarkResetLog`.
+pub const BENCHMARK_RESET_LOG: i64 = -19;
+/// `seL4_BenchmarkFinalizeLog`.
+pub const BENCHMARK_FINALIZE_LOG: i64 = -20;
+/// `seL4_BenchmarkSetLogBuffer`.
+pub const BENCHMARK_SET_LOG_BUFFER: i64 = -21;
 /// `seL4_BenchmarkNullSyscall`.
 pub const BENCHMARK_NULL_SYSCALL: i64 = -22;
 

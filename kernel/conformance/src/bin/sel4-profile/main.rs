@@ -7,13 +7,16 @@
 #[cfg(target_os = "none")]
 mod profile {
     use sel4_conformance::System;
-    use sel4_conformance::number::object::GIGA_PAGE;
+    use sel4_conformance::number::object::{GIGA_PAGE, MEGA_PAGE};
     use sel4_conformance::number::{Invocation::*, slot};
     use sel4_conformance::server::Machine;
     use sel4_conformance::server::actor::register::{A0, A1};
     use sel4_conformance::server::actor::{Actor, Faults, Stub};
     use sel4_conformance::server::machine::print;
-    use sel4_conformance::server::start::{BENCHMARK_NULL_SYSCALL, DEBUG_PUT_CHAR};
+    use sel4_conformance::server::start::{
+        BENCHMARK_FINALIZE_LOG, BENCHMARK_NULL_SYSCALL, BENCHMARK_RESET_LOG, BENCHMARK_SET_LOG_BUFFER, Buffer,
+        DEBUG_PUT_CHAR, YIELD, syscall,
+    };
 
     /// Ticks of the time base (10 MHz) in a millisecond.
     const TICKS_PER_MS: u64 = 10_000;
@@ -40,6 +43,9 @@ mod profile {
                 print(format_args!("sel4-profile: giga page {}\n", giga_page(m)));
             }
             print(format_args!("sel4-profile: slice {} ms\n", slice(m)));
+            if exists(m, BENCHMARK_SET_LOG_BUFFER) {
+                log(m);
+            }
         }
         machine.end(4 | u16::from(printing) | u16::from(benchmarks) << 1)
     }
@@ -62,6 +68,29 @@ mod profile {
         waits.start(m, Stub::gap(), &[(A0, HELD_UP)]);
         faults.next(m);
         (waits.register(m, A1) + TICKS_PER_MS / 2) / TICKS_PER_MS
+    }
+
+    /// Has three calls logged, and prints what the log holds: path and number of each system call.
+    fn log(m: &mut Machine) {
+        const V: u64 = 0x2000_0000;
+        let block = m.block();
+        let page = m.make(block, MEGA_PAGE, 0);
+        let mapped = m.invoke(page, RISCVPageMap, &[V, 3, 1], &[slot::VSPACE]).error;
+        let ask = |number, argument| syscall(number, [argument, 0, 0, 0, 0, 0])[0];
+        let unset = ask(BENCHMARK_RESET_LOG, 0);
+        let (set, reset) = (ask(BENCHMARK_SET_LOG_BUFFER, page), ask(BENCHMARK_RESET_LOG, 0));
+        for _ in 0..3 {
+            ask(YIELD, 0);
+        }
+        let count = ask(BENCHMARK_FINALIZE_LOG, 0);
+        print(format_args!("sel4-profile: log errors {mapped} {unset} {set} {reset}, {count} entries:"));
+        // SAFETY: the page that was mapped there, if it was; nothing else is.
+        let log = unsafe { Buffer::at(V as *mut u64) };
+        // `benchmark_track_kernel_entry_t`: 24 bytes, path in byte 12, minus the number in the low bits of byte 13.
+        for word in (0..count.min(8) as usize).map(|index| log.get(3 * index + 1)) {
+            print(format_args!(" {}:{}", word >> 32 & 7, word >> 40 & 0xF));
+        }
+        print(format_args!("\n"));
     }
 
     /// Makes a page of 1 GiB and maps it: its physical address.
