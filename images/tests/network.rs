@@ -1,6 +1,7 @@
 //! The network on the simulated machine, end to end: load generator, NIC, driver, network server, channel, echo server.
 
-use images::{Builder, Manifest, Options};
+use images::{Builder, Image, Manifest, Options};
+use soc::snapshot::Snapshot;
 use soc::wire::loadgen::Report;
 use soc::{Config, End, Machine, Mode};
 use std::cell::RefCell;
@@ -9,8 +10,8 @@ use std::rc::Rc;
 /// Far beyond what these loads need: 20 s of simulated time.
 const MAX_CYCLES: u64 = 2_000_000_000;
 
-/// Runs `echo.toml` with `changes` against the load generator; every byte of every reply is checked there.
-fn run(name: &str, changes: &[(&str, &str)], network: &str) -> Report {
+/// The image of `echo.toml` with `changes`, and a machine for it with `network`.
+fn prepare(name: &str, changes: &[(&str, &str)], network: &str) -> (Image, Config) {
     let mut manifest = Manifest::named("echo").unwrap();
     manifest.rename(name);
     changes.iter().for_each(|(key, value)| manifest.set(key, value).unwrap());
@@ -26,6 +27,12 @@ fn run(name: &str, changes: &[(&str, &str)], network: &str) -> Report {
         net: network.parse().unwrap_or_else(|error| panic!("{error}")),
         ..Config::default()
     };
+    (image, config)
+}
+
+/// Runs `echo.toml` with `changes` against the load generator; every byte of every reply is checked there.
+fn run(name: &str, changes: &[(&str, &str)], network: &str) -> Report {
+    let (image, config) = prepare(name, changes, network);
     let console = Rc::new(RefCell::new(Vec::new()));
     let mut machine = Machine::new(config).unwrap_or_else(|error| panic!("{error}"));
     machine.load_elf(&image.bytes).unwrap_or_else(|error| panic!("{error}"));
@@ -80,4 +87,27 @@ fn lost_frames_cost_time_and_nothing_else() {
 fn virtio_serves_as_well() {
     run("echo-test-virtio", &[], "virtio,loadgen:connections=1,8;requests=60;warmup=20");
     run("echo-test-virtio-ping", &[], "virtio,loadgen:proto=ping;connections=1;requests=20;warmup=0");
+}
+
+#[test]
+fn a_saved_system_goes_on_under_the_same_load() {
+    let (image, config) = prepare("echo-test-snapshot", &TWO_HARTS, "loadgen:connections=4;requests=60;warmup=10");
+    let start = || {
+        let mut network = config.net.clone().build().unwrap();
+        network.link.as_mut().expect("there is a cable").keep_calls();
+        let mut machine = Machine::with_network(config.clone(), network).unwrap();
+        machine.load_elf(&image.bytes).unwrap();
+        machine
+    };
+    let mut whole = start();
+    let outcome = whole.run();
+    let mut first_part = start();
+    assert_eq!(first_part.run_to(outcome.cycles * 3 / 4), None);
+    let file = first_part.snapshot().unwrap();
+    let mut second_part = Machine::restore(Snapshot::read(&file).unwrap()).unwrap();
+    assert_eq!(second_part.network_report(), first_part.network_report());
+    assert_eq!(second_part.run(), outcome);
+    assert_eq!(second_part.digest(), whole.digest());
+    let report = second_part.network_report().expect("the load generator is there");
+    assert!(report.passed() && whole.network_report() == Some(report));
 }

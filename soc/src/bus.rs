@@ -13,14 +13,17 @@ use crate::devices::htif::{self, Htif};
 use crate::devices::plic::Plic;
 use crate::devices::uart::{self, Keyboard, Uart};
 use crate::devices::uintc::Uintc;
-use crate::event::EventQueue;
+use crate::error::SocError;
+use crate::event::{EventQueue, RISE};
 use crate::hart::csr::irq;
 use crate::memory::{Memory, PAGE_BYTES};
+use crate::snapshot::State;
 use crate::time::SimTime;
 use crate::timing::{Path, params};
+use serde::{Deserialize, Serialize};
 
 /// Interrupt lines into the harts, in `mip` positions.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Lines {
     bits: [u64; MAX_HARTS],
     /// As the devices drive them now; a rise reaches the hart some cycles later.
@@ -30,9 +33,6 @@ pub(crate) struct Lines {
     latched: [u64; MAX_HARTS],
     changed: bool,
 }
-
-/// Device number of the events that let a rise reach its hart; their token is the hart.
-const RISE: usize = usize::MAX;
 
 impl Lines {
     #[inline]
@@ -133,6 +133,21 @@ pub(crate) struct Bus {
     latest: SimTime,
 }
 
+/// A bus in a snapshot.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedBus {
+    ram: State,
+    lines: Lines,
+    console: State,
+    stop: Option<Exit>,
+    order_limit: u64,
+    stirred: bool,
+    /// By slot; none for a `tohost` that is not there.
+    devices: Vec<Option<State>>,
+    events: EventQueue,
+    latest: SimTime,
+}
+
 /// A device's [`Context`].
 struct Door<'a> {
     now: SimTime,
@@ -152,6 +167,7 @@ struct Door<'a> {
 fn raise(lines: &mut Lines, events: &mut EventQueue, arrival: Option<SimTime>, hart: usize, bit: u32, level: bool) {
     if lines.drive(hart, bit, level) {
         match arrival {
+            // The token of a rise is the hart that it reaches.
             Some(time) => events.push(time, RISE, hart as u64),
             None => lines.arrive(hart),
         }
@@ -406,6 +422,73 @@ impl Bus {
             plic.drive_lines(|hart, bit, level| raise(lines, events, arrival, hart, bit, level));
         }
         result
+    }
+
+    /// The state of everything but RAM's pages.
+    pub fn save(&self) -> Result<SavedBus, SocError> {
+        let devices =
+            (0..self.slots.len()).map(|slot| self.device(slot).map_or(Ok(None), |device| device.save().map(Some)));
+        let mut events = self.events.clone();
+        // Whoever types is not saved, and a new one is asked from its first event on.
+        events.retain(|event| (event.device, event.token) != (UART_SLOT, uart::ASK_KEYBOARD));
+        Ok(SavedBus {
+            ram: self.ram.save()?,
+            lines: self.lines.clone(),
+            console: State::of(&self.console)?,
+            stop: self.stop,
+            order_limit: self.order_limit,
+            stirred: self.stirred,
+            devices: devices.collect::<Result<_, _>>()?,
+            events,
+            latest: self.latest,
+        })
+    }
+
+    /// Takes the state of a bus with the same devices. Error: it had others.
+    pub fn restore(&mut self, saved: SavedBus) -> Result<(), SocError> {
+        if saved.devices.len() != self.slots.len() || !saved.events.only_for(self.slots.len()) {
+            return Err(SocError::Snapshot { reason: "it is of a machine with other devices".to_owned() });
+        }
+        self.ram.restore(&saved.ram)?;
+        self.lines = saved.lines;
+        self.console.restore(&saved.console)?;
+        self.stop = saved.stop;
+        self.order_limit = saved.order_limit;
+        self.stirred = saved.stirred;
+        for (slot, state) in saved.devices.iter().enumerate() {
+            if let (HTIF_SLOT, Some(state)) = (slot, state) {
+                self.htif = Some(state.read()?);
+            } else if let (Some(device), Some(state)) = (self.device_mut(slot), state) {
+                device.restore(state)?;
+            }
+        }
+        self.events = saved.events;
+        self.latest = saved.latest;
+        Ok(())
+    }
+
+    fn device(&self, slot: usize) -> Option<&dyn Device> {
+        Some(match &self.slots[slot].model {
+            Model::Plic => &self.plic,
+            Model::Uintc => &self.uintc,
+            Model::Clint => &self.clint,
+            Model::AtsIntc => &self.ats_intc,
+            Model::Uart => &self.uart,
+            Model::Htif => self.htif.as_ref()?,
+            Model::Boxed(device) => device.as_ref(),
+        })
+    }
+
+    fn device_mut(&mut self, slot: usize) -> Option<&mut dyn Device> {
+        Some(match &mut self.slots[slot].model {
+            Model::Plic => &mut self.plic,
+            Model::Uintc => &mut self.uintc,
+            Model::Clint => &mut self.clint,
+            Model::AtsIntc => &mut self.ats_intc,
+            Model::Uart => &mut self.uart,
+            Model::Htif => self.htif.as_mut()?,
+            Model::Boxed(device) => device.as_mut(),
+        })
     }
 
     /// A byte for the UART to receive, `time` from power-on.

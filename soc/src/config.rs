@@ -4,6 +4,7 @@ use crate::board::DISK_SLOTS;
 use crate::disk::DiskSpec;
 use crate::error::SocError;
 use crate::wire::NetSpec;
+use serde::{Deserialize, Serialize};
 
 /// The largest number of harts.
 pub const MAX_HARTS: usize = 8;
@@ -13,7 +14,7 @@ pub const MIN_MEMORY_BYTES: u64 = 1 << 20;
 pub const MAX_MEMORY_BYTES: u64 = 8 << 30;
 
 /// How time passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// Every instruction takes one cycle; harts take turns of some hundred instructions.
     Fast,
@@ -22,7 +23,7 @@ pub enum Mode {
 }
 
 /// Who sets the accessed and dirty bits of a page table entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessedDirty {
     /// Software: an access to a page with A = 0, or a store with D = 0, is a page fault (as Rocket).
     Trap,
@@ -31,7 +32,7 @@ pub enum AccessedDirty {
 }
 
 /// Extensions of the harts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Isa {
     #[default]
     /// RV64IMAFDC with user interrupts (N, `uipi`) and a UINTC.
@@ -48,7 +49,7 @@ impl Isa {
 }
 
 /// What a load or store does at an address that is no multiple of its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Misaligned {
     /// An exception (as Rocket).
     Trap,
@@ -57,7 +58,7 @@ pub enum Misaligned {
 }
 
 /// How the UINTC interrupts a hart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UserInterrupts {
     /// A level: there while something is pending.
     Level,
@@ -66,7 +67,7 @@ pub enum UserInterrupts {
 }
 
 /// A machine's configuration. Start from [`Config::default`] and change fields.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
     /// Number of harts, 1 to [`MAX_HARTS`].
     pub harts: usize,

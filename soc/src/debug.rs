@@ -5,6 +5,7 @@
 //! watchpoint every instruction is a piece of its own. Without any of the three the blocks are those of a plain run, and
 //! a run that is only interrupted and continued has the same cycles and the same digest.
 
+use crate::bus::Bus;
 use crate::hart::Hart;
 use crate::hart::exec::Flow;
 use crate::hart::inspect::Operand;
@@ -31,6 +32,8 @@ pub(crate) enum Halt {
 pub(crate) enum Stop {
     /// Nothing happened: time to look whether the user wants something.
     Quantum,
+    /// A moment that was waited for has come.
+    Moment,
     /// The hart is about to execute the instruction at a breakpoint.
     Breakpoint { hart: usize },
     /// The hart has executed the one instruction that it was to step.
@@ -66,8 +69,8 @@ pub(crate) trait Debug {
     fn before(&mut self, hart: &Hart, ram: &Memory) -> Result<u64, Stop>;
     /// `hart` has executed what it was allowed to.
     fn after(&mut self, hart: &Hart, flow: Flow);
-    /// Between two turns of harts.
-    fn between(&mut self) -> Option<Stop>;
+    /// Between two turns of harts, at cycle `now`.
+    fn between(&mut self, now: u64, bus: &Bus) -> Option<Stop>;
     /// The only hart that may run, if the others are held.
     fn only(&self) -> Option<usize>;
 }
@@ -82,7 +85,7 @@ impl Debug for Off {
         Ok(u64::MAX)
     }
     fn after(&mut self, _hart: &Hart, _flow: Flow) {}
-    fn between(&mut self) -> Option<Stop> {
+    fn between(&mut self, _now: u64, _bus: &Bus) -> Option<Stop> {
         None
     }
     fn only(&self) -> Option<usize> {
@@ -166,7 +169,7 @@ impl Debug for Debugger {
         }
     }
 
-    fn between(&mut self) -> Option<Stop> {
+    fn between(&mut self, _now: u64, _bus: &Bus) -> Option<Stop> {
         self.tick().err()
     }
 

@@ -3,7 +3,10 @@
 //! A device holds no reference to RAM, harts or other devices. Everything it may do outside itself goes through [`Context`],
 //! so that a device can be tested with a context of the test's own, without a machine.
 
+use crate::error::SocError;
+use crate::snapshot::State;
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 /// Why a bus access was refused. The hart turns it into a load or store access fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub trait Context {
 }
 
 /// How a device asked the machine to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// Power off with this exit code.
     Code(u32),
@@ -60,12 +63,31 @@ pub trait Device {
     fn event(&mut self, cx: &mut dyn Context, token: u64) {
         let _ = (cx, token);
     }
+    /// The device's whole state, for a snapshot. Error: [`SocError::Snapshot`] if it hangs on something outside the machine.
+    fn save(&self) -> Result<State, SocError>;
+    /// Takes the state of the same device of a machine that was saved. Error: [`SocError::Snapshot`] if it is not that; nothing is
+    /// changed then.
+    fn restore(&mut self, state: &State) -> Result<(), SocError>;
     /// Extra core cycles that one register access takes in timed mode, beyond the bus path of
     /// `timing/params.rs`; 1 for on-chip devices, 20 behind an AXI interconnect.
     fn latency_cycles(&self) -> u64 {
         1
     }
 }
+
+/// [`Device::save`] and [`Device::restore`] of a device that is nothing but its state.
+macro_rules! state_is_all {
+    () => {
+        fn save(&self) -> Result<crate::snapshot::State, crate::SocError> {
+            crate::snapshot::State::of(self)
+        }
+        fn restore(&mut self, state: &crate::snapshot::State) -> Result<(), crate::SocError> {
+            *self = state.read()?;
+            Ok(())
+        }
+    };
+}
+pub(crate) use state_is_all;
 
 /// A context for tests of one device: it records what the device does.
 #[cfg(test)]

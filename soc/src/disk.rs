@@ -1,6 +1,8 @@
 //! A file of the host as a disk: whole sectors, bounds checked before the file is touched.
 
 use crate::error::SocError;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -10,7 +12,7 @@ use std::str::FromStr;
 pub const SECTOR_BYTES: u64 = 512;
 
 /// A disk as a command line names it: `FILE` or `FILE,ro`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskSpec {
     /// The file; its size is the disk's.
     pub path: PathBuf,
@@ -31,6 +33,7 @@ impl FromStr for DiskSpec {
 #[derive(Debug)]
 pub struct Disk {
     file: File,
+    path: PathBuf,
     sectors: u64,
     read_only: bool,
 }
@@ -45,7 +48,7 @@ impl Disk {
         if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(refuse(format!("{bytes} bytes are not whole sectors: make it a multiple of {SECTOR_BYTES}")));
         }
-        Ok(Self { file, sectors: bytes / SECTOR_BYTES, read_only: spec.read_only })
+        Ok(Self { file, path: spec.path.clone(), sectors: bytes / SECTOR_BYTES, read_only: spec.read_only })
     }
 
     /// Number of sectors.
@@ -56,6 +59,25 @@ impl Disk {
     /// The guest must not write.
     pub fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// The file's path, for messages.
+    pub fn name(&self) -> impl std::fmt::Display + '_ {
+        self.path.display()
+    }
+
+    /// SHA-256 of the content, in hexadecimal. Error: [`SocError::Disk`], the host's.
+    pub fn digest(&self) -> Result<String, SocError> {
+        let refuse = |error: io::Error| SocError::Disk { path: self.name().to_string(), reason: error.to_string() };
+        let (mut file, mut hash, mut chunk) = (&self.file, Sha256::new(), vec![0; 1 << 16]);
+        file.seek(SeekFrom::Start(0)).map_err(refuse)?;
+        loop {
+            match file.read(&mut chunk).map_err(refuse)? {
+                0 => break,
+                bytes => hash.update(&chunk[..bytes]),
+            }
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// Fills `buf`, whole sectors from `sector` on. Errors: beyond the end, or the host's.

@@ -101,6 +101,12 @@ pub enum SocError {
         /// What went wrong.
         reason: String,
     },
+    /// A machine cannot be saved, or a file is no snapshot of one.
+    #[error("snapshot: {reason}")]
+    Snapshot {
+        /// What is wrong and what to do.
+        reason: String,
+    },
     /// A network description was refused.
     #[error("network: {reason}")]
     Network {

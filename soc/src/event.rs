@@ -1,11 +1,12 @@
 //! The event queue: what devices asked to happen later, in order of time, equal times in order of asking.
 
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A due event: which device, and the token it gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Event {
     pub time: SimTime,
     sequence: u64,
@@ -13,8 +14,11 @@ pub(crate) struct Event {
     pub token: u64,
 }
 
+/// Device number of the bus' own events.
+pub(crate) const RISE: usize = usize::MAX;
+
 /// Pending events.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Reverse<Event>>,
     sequence: u64,
@@ -28,6 +32,16 @@ impl EventQueue {
         }
         self.sequence += 1;
         self.heap.push(Reverse(Event { time, sequence: self.sequence, device, token }));
+    }
+
+    /// Drops the events for which `keep` is false.
+    pub fn retain(&mut self, keep: impl Fn(&Event) -> bool) {
+        self.heap.retain(|Reverse(event)| keep(event));
+    }
+
+    /// True if no event is for a device beyond the first `devices`, or for none at all.
+    pub fn only_for(&self, devices: usize) -> bool {
+        self.heap.iter().all(|Reverse(event)| event.device < devices || event.device == RISE)
     }
 
     /// Number of pending events.

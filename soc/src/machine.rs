@@ -13,7 +13,11 @@
 //! There is one host thread. Order: the hart with the smallest (clock, id) runs until its clock passes that of the next
 //! one plus a slack: 0 in timed mode, so that harts are ordered at every block; some hundred cycles in fast mode.
 
-use crate::board::{self, RAM_BASE};
+mod snapshot;
+
+pub(crate) use snapshot::SavedMachine;
+
+use crate::board::{self, CYCLE, RAM_BASE};
 use crate::boot::{Guest, Plan};
 use crate::bus::{Bus, NEVER};
 use crate::config::{Config, Mode};
@@ -28,6 +32,7 @@ use crate::error::SocError;
 use crate::hart::block::{Block, BlockCache, Edge, Found, NONE, STRADDLING, Way};
 use crate::hart::exec::{Flow, execute};
 use crate::hart::{Build, Exception, Hart};
+use crate::moment::{Moment, Until};
 use crate::order::{Key, Order};
 use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
@@ -35,6 +40,7 @@ use crate::timing::rocket::Rocket;
 use crate::timing::{Functional, Path, Timing};
 use crate::wire::loadgen::{Report, ReportHandle};
 use crate::wire::{Network, Nic};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Cycles that a hart of a fast machine may run ahead of the next one.
@@ -68,7 +74,7 @@ struct Core {
 }
 
 /// One hart's turn, between two of its blocks.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Turn {
     hart: usize,
     until: u64,
@@ -87,7 +93,7 @@ impl Machine {
     /// [`SocError::Network`].
     pub fn new(config: Config) -> Result<Self, SocError> {
         config.check()?;
-        let network = config.net.clone().build().map_err(|error| SocError::Network { reason: error.to_string() })?;
+        let network = network(&config)?;
         Self::with_network(config, network)
     }
 
@@ -236,6 +242,36 @@ impl Machine {
         }
     }
 
+    /// Runs as [`Machine::run_observed`], but not beyond the first of `moments`: none, if the run has come there.
+    pub(crate) fn run_until<D: Debug>(&mut self, observer: &mut D, moments: &[Moment]) -> Option<Outcome> {
+        for moment in moments {
+            if let Moment::Text(text) = moment {
+                self.core.bus.console.expect(text);
+            }
+        }
+        loop {
+            match self.advance(&mut Until { observer, moments }) {
+                Halt::Stop(Stop::Moment) => return None,
+                Halt::Stop(_) => {}
+                Halt::End(end) => {
+                    self.core.bus.console.flush();
+                    return Some(self.outcome(end));
+                }
+            }
+        }
+    }
+
+    /// Runs as [`Machine::run`], but only to the first point between two turns of harts at which all of them have reached `cycle`: none, if
+    /// the run has come there. How it goes on does not depend on where it stopped.
+    pub fn run_to(&mut self, cycle: u64) -> Option<Outcome> {
+        self.run_until(&mut Off, &[Moment::Cycle(cycle)])
+    }
+
+    /// True if `moment` has come.
+    pub(crate) fn is_past(&self, moment: &Moment) -> bool {
+        moment.has_come(self.core.now(), &self.core.bus)
+    }
+
     /// Runs as [`Machine::run`], under `debugger`'s eyes, until the end or until it wants to be asked.
     pub(crate) fn run_debugged(&mut self, debugger: &mut Debugger) -> Halt {
         let halt = self.advance(debugger);
@@ -340,6 +376,11 @@ impl Machine {
     }
 }
 
+/// The network that a configuration names.
+fn network(config: &Config) -> Result<Network, SocError> {
+    config.net.clone().build().map_err(|error| SocError::Network { reason: error.to_string() })
+}
+
 impl Core {
     /// Simulated time in cycles: that of the running hart furthest behind, or of the latest event if none runs.
     fn now(&self) -> u64 {
@@ -402,7 +443,7 @@ impl Core {
     ) -> Result<(Turn, Key, u64), Halt> {
         loop {
             if D::ACTIVE
-                && let Some(stop) = debug.between()
+                && let Some(stop) = debug.between(self.now(), &self.bus)
             {
                 return Err(Halt::Stop(stop));
             }
@@ -645,6 +686,7 @@ impl Schedule {
 }
 
 /// The SplitMix64 generator (Steele, Lea, Flood 2014).
+#[derive(Clone, Serialize, Deserialize)]
 struct SplitMix(u64);
 
 impl SplitMix {

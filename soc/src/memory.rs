@@ -6,6 +6,9 @@
 //! that matters. Its findings are applied by the run loop between two blocks, never under a running one.
 
 use crate::config::MAX_HARTS;
+use crate::error::SocError;
+use crate::snapshot::{Page, State};
+use serde::{Deserialize, Serialize};
 
 /// Bytes per page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -38,6 +41,18 @@ pub struct Memory {
     pub(crate) log_dma: bool,
 }
 
+/// RAM without its pages, in a snapshot.
+#[derive(Serialize, Deserialize)]
+struct Saved<P, L> {
+    reservations: [u64; MAX_HARTS],
+    reserved: u32,
+    stale_code: P,
+    translation_generation: u64,
+    generation: u64,
+    attention: bool,
+    dma_log: L,
+}
+
 impl Memory {
     /// Zeroed RAM of `size` bytes, a multiple of the page size.
     pub fn new(size: u64) -> Self {
@@ -55,6 +70,48 @@ impl Memory {
             dma_log: Vec::new(),
             log_dma: false,
         }
+    }
+
+    /// All pages with their marks, by number.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (usize, Page<'_>)> {
+        let marks = self.code.iter().zip(&self.marks);
+        let pages = self.bytes.chunks(PAGE_BYTES as usize).zip(marks);
+        pages.map(|(bytes, (&code, &marks))| Page { code, marks, bytes }).enumerate()
+    }
+
+    /// Puts a page of a snapshot back into new RAM. False if there is no such page.
+    pub(crate) fn restore_page(&mut self, number: u64, page: &Page) -> bool {
+        let Ok(number) = usize::try_from(number) else { return false };
+        let Some(bytes) = self.bytes.chunks_mut(PAGE_BYTES as usize).nth(number) else { return false };
+        bytes.copy_from_slice(page.bytes);
+        (self.code[number], self.marks[number]) = (page.code, page.marks);
+        true
+    }
+
+    /// What a snapshot keeps beside the pages.
+    pub(crate) fn save(&self) -> Result<State, SocError> {
+        State::of(&Saved {
+            reservations: self.reservations,
+            reserved: self.reserved,
+            stale_code: &self.stale_code,
+            translation_generation: self.translation_generation,
+            generation: self.generation,
+            attention: self.attention,
+            dma_log: &self.dma_log,
+        })
+    }
+
+    /// Takes that.
+    pub(crate) fn restore(&mut self, state: &State) -> Result<(), SocError> {
+        let saved: Saved<Vec<u32>, Vec<(u64, u64)>> = state.read()?;
+        self.reservations = saved.reservations;
+        self.reserved = saved.reserved;
+        self.stale_code = saved.stale_code;
+        self.translation_generation = saved.translation_generation;
+        self.generation = saved.generation;
+        self.attention = saved.attention;
+        self.dma_log = saved.dma_log;
+        Ok(())
     }
 
     /// Size in bytes.

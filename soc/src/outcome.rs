@@ -1,7 +1,7 @@
 //! How a run ended and what it did.
 
 use crate::time::SimTime;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// Why the machine stopped.
@@ -20,7 +20,7 @@ pub enum End {
 }
 
 /// Privilege mode of a hart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Privilege {
     /// User.
     U = 0,
@@ -50,7 +50,7 @@ pub struct HartReport {
 }
 
 /// Counters of one hart. The miss counters stay 0 in fast mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HartStatistics {
     /// Exceptions taken, all privilege levels.
     pub exceptions: u64,

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::Range;
 
+use crate::bus::Bus;
 use crate::debug::{Debug, Stop};
 use crate::hart::Hart;
 use crate::hart::exec::Flow;
@@ -109,7 +110,7 @@ impl Debug for Profiler {
 
     fn after(&mut self, _hart: &Hart, _flow: Flow) {}
 
-    fn between(&mut self) -> Option<Stop> {
+    fn between(&mut self, _now: u64, _bus: &Bus) -> Option<Stop> {
         None
     }
 

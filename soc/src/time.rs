@@ -2,9 +2,10 @@
 //! all exact. 64 bits last 213 days; sums stop there, at [`SimTime::END`], since a guest may ask for a timer at any time.
 
 use core::ops::{Add, AddAssign, Sub};
+use serde::{Deserialize, Serialize};
 
 /// A point in simulated time, or a span of it, in picoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SimTime(u64);
 
 impl SimTime {

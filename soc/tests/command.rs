@@ -140,7 +140,7 @@ fn bad_parameters() {
 
 #[test]
 fn help_is_everywhere() {
-    for arguments in [&["--help"][..], &["run", "--help"], &["--version"]] {
+    for arguments in [&["--help"][..], &["run", "--help"], &["restore", "--help"], &["--version"]] {
         let output = soc(arguments);
         assert!(output.status.success() && !output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
     }
@@ -215,6 +215,38 @@ fn a_bare_program_talks_to_the_host_and_leaves_a_signature() {
         assert_eq!(written, "01234567\n89abcdef\n0000000c\nffffffff\n00000005\n00000006\n00000007\n");
         fs::remove_file(&signature).expect("it is there");
     }
+}
+
+#[test]
+fn a_saved_machine_is_restored() {
+    let program = guest::program("contention");
+    let path = |name: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let (by_cycle, by_text, late) = (path("cycle.snap"), path("text.snap"), path("late.snap"));
+    let at = |path: &Path, moment: &str| format!("--snapshot={}@{moment}", text(path));
+    let saved = soc(&[
+        &["run", "--bare", text(&program), "--harts", "4", "--mode", "timed", "--digest"][..],
+        &[&at(&by_cycle, "60000"), &at(&by_text, "AMO PASS"), &at(&late, "no such line")],
+    ]
+    .concat());
+    let message = String::from_utf8_lossy(&saved.stderr).into_owned();
+    assert!(saved.status.success() && message.contains("late.snap: not written"), "{message}");
+    let digest = message.lines().find(|line| line.starts_with("digest ")).expect("it was asked for");
+    for (snapshot, rest) in [(&by_cycle, ""), (&by_text, "lock PASS\n")] {
+        let restored = soc(&["restore", text(snapshot), "--digest"]);
+        assert_eq!(String::from_utf8_lossy(&restored.stderr).trim_end(), digest);
+        let console = String::from_utf8_lossy(&restored.stdout).into_owned();
+        assert!(restored.status.success() && console.ends_with("lock PASS\n") && console.ends_with(rest), "{console}");
+    }
+    assert_eq!(soc(&["restore", text(&by_cycle), "--max-cycles", "60500"]).status.code(), Some(124));
+    let good = fs::read(&by_cycle).expect("the command wrote it");
+    refused(&["restore", text(&file("cut.snap", &good[..good.len() / 2]))], "cut off");
+    refused(&["restore", text(&program)], "not a snapshot");
+    refused(&["restore", "no-such.snap"], "no such file");
+    refused(&["run", text(&program), "--snapshot", "x"], "FILE@CYCLE");
+    refused(
+        &["run", "--bare", text(&program), "--harts", "4", "--net", "nat", "--snapshot", "x.snap@1"],
+        "host's network",
+    );
 }
 
 #[test]

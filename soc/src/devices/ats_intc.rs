@@ -13,7 +13,9 @@
 //! switched off in the PLIC, which sees the same lines. No hart is woken: an executor polls DEQUEUE.
 
 use super::plic::SOURCES;
+use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Size of the device's address range; windows beyond the last are not there.
@@ -40,7 +42,7 @@ const OVERFLOW: u64 = 1 << 63;
 /// Cycles of an access inside the device.
 const ACCESS_CYCLES: u64 = 2;
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Window {
     queues: [VecDeque<u64>; PRIORITIES],
     overflow: bool,
@@ -67,7 +69,7 @@ impl Window {
     }
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Line {
     level: bool,
     gate: bool,
@@ -76,6 +78,7 @@ struct Line {
 }
 
 /// The controller.
+#[derive(Serialize, Deserialize)]
 pub struct AtsIntc {
     windows: [Window; WINDOWS],
     lines: Vec<Line>,
@@ -183,6 +186,8 @@ impl Device for AtsIntc {
     fn latency_cycles(&self) -> u64 {
         ACCESS_CYCLES
     }
+
+    state_is_all!();
 }
 
 #[cfg(test)]

@@ -13,7 +13,10 @@
 use super::axi_dma::{self, AxiDma};
 use super::axi_eth::{self, AxiEthernet};
 use crate::device::{BusError, Context, Device};
+use crate::error::SocError;
+use crate::snapshot::State;
 use crate::wire::Link;
+use serde::{Deserialize, Serialize};
 
 /// Offset of the AXI DMA registers.
 pub const DMA_OFFSET: u64 = 0;
@@ -44,6 +47,7 @@ pub struct Build {
 }
 
 /// The device.
+#[derive(Serialize, Deserialize)]
 pub struct AxiNic {
     dma: AxiDma,
     ethernet: AxiEthernet,
@@ -106,5 +110,17 @@ impl Device for AxiNic {
 
     fn latency_cycles(&self) -> u64 {
         ACCESS_CYCLES
+    }
+
+    fn save(&self) -> Result<State, SocError> {
+        self.ethernet.port().check_repeatable()?;
+        State::of(self)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), SocError> {
+        let mut saved: Self = state.read()?;
+        saved.ethernet.port_mut().plug_in(self.ethernet.port_mut())?;
+        *self = saved;
+        Ok(())
     }
 }

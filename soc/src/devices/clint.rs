@@ -5,15 +5,18 @@
 
 use crate::board::TICK;
 use crate::config::MAX_HARTS;
+use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device};
 use crate::hart::csr::irq;
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 const MSIP: u64 = 0;
 const MTIMECMP: u64 = 0x4000;
 const MTIME: u64 = 0xBFF8;
 
 /// The block.
+#[derive(Serialize, Deserialize)]
 pub struct Clint {
     software: [bool; MAX_HARTS],
     compare: [u64; MAX_HARTS],
@@ -130,6 +133,8 @@ impl Device for Clint {
             cx.hart_line(hart, irq::MTI, due);
         }
     }
+
+    state_is_all!();
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Test finisher (`sifive,test1`): one 32-bit register that ends the run.
 
+use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device, Exit};
+use serde::{Deserialize, Serialize};
 
 const PASS: u64 = 0x5555;
 const FAIL: u64 = 0x3333;
 const RESET: u64 = 0x7777;
 
 /// The device; it has no state.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Finisher;
 
 impl Device for Finisher {
@@ -29,6 +31,8 @@ impl Device for Finisher {
         }
         Ok(())
     }
+
+    state_is_all!();
 }
 
 #[cfg(test)]

@@ -8,8 +8,10 @@
 //! last time. A lower half alone counts a microsecond later: some programs leave the upper half, which is 0, out.
 
 use super::timer::Timer;
+use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device, Exit};
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 /// Token of the event that says that `tohost` was stored to.
 pub const STORED: u64 = u64::MAX;
@@ -23,6 +25,7 @@ const NO_SUCH_CALL: u64 = -38i64 as u64;
 const WRITE_LIMIT: u64 = 1 << 20;
 
 /// The interface of a loaded program.
+#[derive(Serialize, Deserialize)]
 pub struct Htif {
     to_host: u64,
     from_host: Option<u64>,
@@ -137,6 +140,8 @@ impl Device for Htif {
             self.alone.arm(cx, at);
         }
     }
+
+    state_is_all!();
 }
 
 #[cfg(test)]

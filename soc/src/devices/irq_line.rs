@@ -1,9 +1,10 @@
 //! One interrupt line of a device: tells the machine about changes of its level, and about nothing else.
 
 use crate::device::Context;
+use serde::{Deserialize, Serialize};
 
 /// The line; low after power-on.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct IrqLine {
     index: usize,
     level: bool,

@@ -2,6 +2,8 @@
 //!
 //! It negotiates 1000BASE-T full duplex in no time: on the real thing that takes seconds in which nothing happens.
 
+use serde::{Deserialize, Serialize};
+
 /// BMCR: reset, restart negotiation: both clear themselves.
 const BMCR_SELF_CLEARING: u16 = 1 << 15 | 1 << 9;
 const BMCR_RESET: u16 = 1 << 15;
@@ -14,7 +16,7 @@ const BMSR_LINK: u16 = 1 << 2;
 const BMSR_NEGOTIATED: u16 = 1 << 5;
 
 /// What tells one PHY from another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Model {
     /// Registers 2 and 3.
     identity: [u16; 2],
@@ -28,6 +30,7 @@ pub(super) const KSZ9031: Model = Model { identity: [0x0022, 0x1622], status: (3
 pub(super) const M88E1111: Model = Model { identity: [0x0141, 0x0CC2], status: (17, 0xAC00) };
 
 /// Its registers.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Phy {
     model: Model,
     /// There is a cable in the socket.

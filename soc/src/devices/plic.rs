@@ -1,8 +1,11 @@
 //! PLIC (RISC-V platform-level interrupt controller specification 1.0.0): 95 level sources, contexts 2h (M) and 2h + 1 (S).
 
 use crate::config::MAX_HARTS;
+use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device};
 use crate::hart::csr::irq;
+use crate::snapshot::array;
+use serde::{Deserialize, Serialize};
 
 /// Highest source number.
 pub const SOURCES: u32 = 95;
@@ -15,7 +18,9 @@ const CONTEXT_STRIDE: u64 = 0x1000;
 const WORDS: u64 = SOURCES as u64 / 32 + 1;
 
 /// The controller. Sets of sources are bit masks, bit n = source n.
+#[derive(Serialize, Deserialize)]
 pub struct Plic {
+    #[serde(with = "array")]
     priority: [u32; SOURCES as usize + 1],
     level: u128,
     pending: u128,
@@ -156,6 +161,8 @@ impl Device for Plic {
         self.drive_lines(|hart, bit, level| cx.hart_line(hart, bit, level));
         Ok(())
     }
+
+    state_is_all!();
 }
 
 #[cfg(test)]

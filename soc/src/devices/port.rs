@@ -5,10 +5,13 @@
 
 use super::timer::Timer;
 use crate::device::{Context, Exit};
+use crate::error::SocError;
 use crate::time::SimTime;
 use crate::wire::{Arrival, Link};
+use serde::{Deserialize, Serialize};
 
 /// The socket.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Port {
     link: Option<Link>,
     wake: Timer,
@@ -47,6 +50,25 @@ impl Port {
             cx.stop(Exit::PeerDone);
         }
         arrivals
+    }
+
+    /// Error: what is at the far end cannot be put there again ([`Link::check_repeatable`]).
+    pub(crate) fn check_repeatable(&self) -> Result<(), SocError> {
+        self.link.as_ref().map_or(Ok(()), Link::check_repeatable)
+    }
+
+    /// Takes the cable of `new`, a port that nothing has happened to, and brings its far end up to where this port was saved.
+    /// Error: one has a cable and the other none.
+    pub(crate) fn plug_in(&mut self, new: &mut Port) -> Result<(), SocError> {
+        match (&mut self.link, new.link.take()) {
+            (Some(link), Some(new)) => link.take_peer(new),
+            (None, None) => {}
+            _ => {
+                let reason = "the machine had a cable and this one has none, or the other way round".to_owned();
+                return Err(SocError::Snapshot { reason });
+            }
+        }
+        Ok(())
     }
 
     /// Takes an event; true if it was the port's, and [`Port::poll`] is due.

@@ -3,9 +3,11 @@
 //! Registers as in Linux' `timer-goldfish.h`. The alarm is armed by writing its low half; when its time has come, or if it has already, it is over
 //! and an interrupt is pending until CLEAR_INTERRUPT is written. The line follows the pending interrupt while IRQ_ENABLED is 1.
 
+use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device};
 use crate::devices::timer::Timer;
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 /// 2026-01-01T00:00:00Z.
 const START_NS: u64 = 1_767_225_600_000_000_000;
@@ -19,6 +21,7 @@ const ALARM_STATUS: u64 = 0x18;
 const CLEAR_INTERRUPT: u64 = 0x1C;
 
 /// The clock.
+#[derive(Serialize, Deserialize)]
 pub struct Rtc {
     /// High half, latched by a read of the low half.
     high: u32,
@@ -98,6 +101,8 @@ impl Device for Rtc {
             self.drive_line(cx);
         }
     }
+
+    state_is_all!();
 }
 
 #[cfg(test)]

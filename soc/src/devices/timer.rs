@@ -5,9 +5,10 @@
 
 use crate::device::Context;
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 /// The timer.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Timer {
     kind: u8,
     generation: u64,

@@ -1,7 +1,10 @@
 //! 16550 UART: transmits to the console at once, receives what the host pushes, or what a [`Keyboard`] has when it is asked.
 
 use crate::device::{BusError, Context, Device, Exit};
+use crate::error::SocError;
+use crate::snapshot::State;
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 const RBR_THR: u64 = 0;
@@ -49,8 +52,9 @@ pub trait Keyboard {
 }
 
 /// The device; byte registers, one byte apart.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Uart {
+    #[serde(skip)]
     keyboard: Option<Box<dyn Keyboard>>,
     ier: u8,
     fcr: u8,
@@ -169,6 +173,17 @@ impl Device for Uart {
             self.received.push_back(token as u8);
         }
         self.drive_line(cx);
+    }
+
+    /// Without the keyboard: that is not part of the machine.
+    fn save(&self) -> Result<State, SocError> {
+        State::of(self)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), SocError> {
+        let keyboard = self.keyboard.take();
+        *self = Self { keyboard, ..state.read()? };
+        Ok(())
     }
 }
 

@@ -8,8 +8,11 @@
 //! is right on both clears first and reads then; this is to test handlers with.
 
 use crate::config::{MAX_HARTS, UserInterrupts};
+use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device};
 use crate::hart::csr::irq;
+use crate::snapshot::array;
+use serde::{Deserialize, Serialize};
 
 /// Number of receivers.
 pub const RECEIVERS: usize = 512;
@@ -22,7 +25,7 @@ const HIGH: u64 = 0x10;
 const ACTIVE: u64 = 1;
 const MODE: u64 = 2;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Receiver {
     active: bool,
     mode: bool,
@@ -31,7 +34,9 @@ struct Receiver {
 }
 
 /// The controller.
+#[derive(Serialize, Deserialize)]
 pub struct Uintc {
+    #[serde(with = "array::boxed")]
     receivers: Box<[Receiver; RECEIVERS]>,
     /// Per hart, how many receivers ask for it.
     asking: [u32; MAX_HARTS],
@@ -156,6 +161,8 @@ impl Device for Uintc {
         self.drive(cx);
         Ok(())
     }
+
+    state_is_all!();
 }
 
 #[cfg(test)]

@@ -28,6 +28,12 @@ use std::num::NonZeroUsize;
 /// Answer to an access outside RAM (`EFAULT`).
 const FAULT: u8 = 14;
 
+/// What `monitor help` tells.
+const MONITOR: &str = "\
+monitor cycles           simulated time
+monitor stats            what each hart did
+monitor snapshot FILE    saves the machine; soc restore FILE goes on from there";
+
 /// The thread id of a hart.
 pub(super) fn tid(hart: usize) -> Tid {
     NonZeroUsize::MIN.saturating_add(hart)
@@ -61,6 +67,15 @@ impl<'a> Debuggee<'a> {
     fn hart(&mut self, tid: Tid) -> Result<usize, TargetError<Infallible>> {
         let hart = tid.get() - 1;
         if hart < self.machine.harts().len() { Ok(hart) } else { Err(TargetError::NonFatal) }
+    }
+
+    fn save(&self, path: &str, out: &mut ConsoleOutput<'_>) {
+        let saved = self.machine.snapshot().map_err(|error| error.to_string());
+        let written = saved.and_then(|file| std::fs::write(path, file).map_err(|error| format!("{path}: {error}")));
+        match written {
+            Ok(()) => outputln!(out, "{path} written"),
+            Err(reason) => outputln!(out, "{reason}"),
+        }
     }
 
     /// RAM offset and length of the part of `len` bytes at `va` that lies in the first page.
@@ -276,7 +291,10 @@ impl MonitorCmd for Debuggee<'_> {
         match command {
             b"cycles" => outputln!(out, "{} cycles, {} ns", outcome.cycles, outcome.time.as_ns()),
             b"stats" => outputln!(out, "{}", outcome.statistics().trim_end()),
-            _ => outputln!(out, "monitor cycles: simulated time; monitor stats: what each hart did"),
+            _ => match command.strip_prefix(b"snapshot ").map(String::from_utf8_lossy) {
+                Some(path) => self.save(path.trim(), &mut out),
+                None => outputln!(out, "{MONITOR}"),
+            },
         }
         Ok(())
     }

@@ -54,6 +54,11 @@ pub(crate) struct Way {
 
 impl Way {
     pub const UNKNOWN: Self = Self { edge: Edge::UNKNOWN, next: NONE };
+
+    /// The same, for a hart out of a snapshot.
+    pub fn unknown() -> Self {
+        Self::UNKNOWN
+    }
 }
 
 /// A decoded block. Its alignment makes the way from a number to a block a shift.

@@ -7,6 +7,7 @@
 use super::pmp::Pmp;
 use crate::config::Isa;
 use crate::outcome::Privilege;
+use serde::{Deserialize, Serialize};
 
 /// `mstatus` bits.
 pub mod status {
@@ -82,7 +83,7 @@ const SATP_SV39: u64 = 8;
 const SATP_PPN: u64 = (1 << 44) - 1;
 
 /// All registers of a hart apart from x0..x31, f0..f31 and the counters.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // the manual's names
 pub struct Csrs {
     /// Which registers and bits exist.

@@ -30,6 +30,13 @@ pub(crate) struct Space {
     pub mxr: bool,
 }
 
+impl Space {
+    /// Machine mode: no translation.
+    pub fn bare() -> Self {
+        Self { root: None, privilege: Privilege::M, sum: false, mxr: false }
+    }
+}
+
 /// Why a translation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {

@@ -24,6 +24,7 @@ use block::Way;
 use csr::{Csrs, Surroundings, status};
 use mmu::{Fault, Space, Walk};
 use pmp::Access;
+use serde::{Deserialize, Serialize};
 use tlb::{ContextKey, Tlb};
 
 /// Register slots: x0 to x31, the sink for writes to x0, and padding so that any `u8` is in range without a test.
@@ -37,7 +38,7 @@ pub(crate) struct Exception {
 }
 
 /// What a hart was built with, where that can be chosen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Build {
     pub accessed_dirty: AccessedDirty,
     pub misaligned: Misaligned,
@@ -60,8 +61,10 @@ pub(crate) struct Translation {
 }
 
 /// One hart.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Hart {
     pub id: usize,
+    #[serde(with = "slots")]
     pub x: [u64; SLOTS],
     pub pc: u64,
     pub privilege: Privilege,
@@ -70,6 +73,7 @@ pub(crate) struct Hart {
     /// Instructions retired, without those of the block that is being executed.
     pub instructions: u64,
     /// From the block executed last to the next one.
+    #[serde(skip, default = "Way::unknown")]
     pub way: Way,
     /// In `wfi`.
     pub waiting: bool,
@@ -82,10 +86,15 @@ pub(crate) struct Hart {
     pub csrs: Csrs,
     pub tlb: Tlb,
     /// Context numbers, shifted for tags.
+    #[serde(skip)]
     pub data_context: u64,
+    #[serde(skip)]
     pub fetch_context: u64,
+    #[serde(skip, default = "Space::bare")]
     pub data_space: Space,
+    #[serde(skip, default = "Space::bare")]
     pub fetch_space: Space,
+    #[serde(skip)]
     pub exception: Exception,
     /// f0 to f31; singles are boxed.
     pub f: [u64; 32],
@@ -100,7 +109,6 @@ pub(crate) struct Hart {
 impl Hart {
     /// A hart at reset: M-mode at `entry`, a0 = hart id, a1 = `device_tree`.
     pub fn new(id: usize, entry: u64, device_tree: u64, build: Build) -> Self {
-        let bare = Space { root: None, privilege: Privilege::M, sum: false, mxr: false };
         let mut hart = Self {
             id,
             x: [0; SLOTS],
@@ -117,8 +125,8 @@ impl Hart {
             tlb: Tlb::new(),
             data_context: 0,
             fetch_context: 0,
-            data_space: bare,
-            fetch_space: bare,
+            data_space: Space::bare(),
+            fetch_space: Space::bare(),
             exception: Exception::default(),
             f: [0; 32],
             generation: 0,
@@ -244,6 +252,22 @@ impl Hart {
     /// What a CSR access sees at `clock` after `instructions`.
     pub fn surroundings(&self, lines: u64, clock: u64, instructions: u64) -> Surroundings {
         Surroundings { lines, cycles: clock, instructions, time: clock / CYCLES_PER_TICK, hart: self.id as u64 }
+    }
+}
+
+/// The registers among the slots, in a snapshot.
+mod slots {
+    use super::SLOTS;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(x: &[u64; SLOTS], out: S) -> Result<S::Ok, S::Error> {
+        x[..32].serialize(out)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u64; SLOTS], D::Error> {
+        let mut x = [0; SLOTS];
+        x[..32].copy_from_slice(&<[u64; 32]>::deserialize(from)?);
+        Ok(x)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Physical memory protection: 8 entries, as on Rocket; numbers 8 to 15 exist and read 0.
 
 use crate::outcome::Privilege;
+use serde::{Deserialize, Serialize};
 
 /// Entries that can be set (Rocket's default, `nPMPs = 8`).
 const ENTRIES: usize = 8;
@@ -33,7 +34,7 @@ pub struct Verdict {
 }
 
 /// The registers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pmp {
     config: [u8; ENTRIES],
     address: [u64; ENTRIES],

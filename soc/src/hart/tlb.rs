@@ -2,6 +2,10 @@
 //!
 //! It is a memo, not a model: it never holds anything that a walk would not find now. A *context* is a small number for
 //! everything besides the address that a translation depends on, so a change of address space or privilege flushes nothing.
+//! Still a snapshot holds it: a miss ends a block early if the run loop has something to do.
+
+use crate::snapshot::array;
+use serde::{Deserialize, Serialize};
 
 const ENTRIES: usize = 256;
 const EMPTY: u64 = u64::MAX;
@@ -10,7 +14,7 @@ const MAX_CONTEXTS: usize = 510;
 const HASH_SLOTS: usize = 1024;
 
 /// One translation: tag = page number in bits 63:12, context in bits 11:3; `offset` + virtual address = RAM offset.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub tag: u64,
     pub offset: u64,
@@ -23,7 +27,8 @@ fn slot(va: u64, context: u64) -> usize {
 }
 
 /// One array.
-pub(crate) struct Array([Entry; ENTRIES]);
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Array(#[serde(with = "array")] [Entry; ENTRIES]);
 
 impl Array {
     fn new() -> Self {
@@ -49,7 +54,7 @@ impl Array {
 }
 
 /// What a context number stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContextKey {
     /// `satp` if it translates, else 0.
     pub satp: u64,
@@ -58,11 +63,13 @@ pub(crate) struct ContextKey {
 }
 
 /// The three arrays and the numbering of contexts.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Tlb {
     pub load: Array,
     pub store: Array,
     pub fetch: Array,
     contexts: Vec<ContextKey>,
+    #[serde(with = "array::boxed")]
     slots: Box<[u16; HASH_SLOTS]>,
 }
 

@@ -2,6 +2,8 @@
 
 use super::params::{L1_SETS, L1_WAYS};
 use crate::memory::LINE_BYTES;
+use crate::snapshot::array;
+use serde::{Deserialize, Serialize};
 
 /// What a hart may do with a line it holds (the MESI states; invalid lines are absent).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,10 +17,13 @@ const INVALID: u64 = 0;
 const STATE_BITS: u64 = LINE_BYTES - 1;
 
 /// The tags.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Cache {
     /// Line address with its state in the low bits.
+    #[serde(with = "array")]
     tags: [[u64; L1_WAYS]; L1_SETS],
     /// Of each set, a copy of the tag that was found last, or [`INVALID`]: the usual case is one comparison.
+    #[serde(with = "array")]
     recent: [u64; L1_SETS],
     /// 16-bit Fibonacci shift register with taps 16, 14, 13, 11, stepped at each miss (S: Replacement.scala).
     lfsr: u16,

@@ -5,6 +5,7 @@
 //!
 //! Registers are numbered from 0 to 63: x0 to x31, then f0 to f31. x0 is never late, so 0 also stands for none.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use super::params;
@@ -12,7 +13,7 @@ use crate::hart::float::instruction::{self, File, Unit};
 use crate::hart::insn::{Ahead, Insn, Op};
 
 /// A result that is not ready when the block ends: register slot and cycles still to wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tail {
     /// Register number; 0 if nothing is late.
     pub register: u8,

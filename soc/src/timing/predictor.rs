@@ -6,14 +6,19 @@
 use super::Indirect;
 use super::params::{BHT_ENTRIES, BHT_HISTORY, MISPREDICT, PREDECODE_REDIRECT, RAS_ENTRIES};
 use super::target_buffer::TargetBuffer;
+use crate::snapshot::array;
+use serde::{Deserialize, Serialize};
 
 /// Bits of history that enter the index (BTB.scala, historyBits).
 const HISTORY_BITS: u32 = 3;
 /// floor(sqrt(3) / 2 * 2^8), the multiplier of the history hash (BTB.scala).
 const HISTORY_MULTIPLIER: u32 = 221;
+
 /// Predictor state of one hart.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Predictor {
     targets: TargetBuffer,
+    #[serde(with = "array")]
     taken: [bool; BHT_ENTRIES],
     history: u32,
     /// What the history contributes to the index into `taken`.

@@ -16,8 +16,10 @@ use crate::hart::insn::Ahead;
 use crate::hart::mmu::Walk;
 use crate::memory::LINE_BYTES;
 use crate::outcome::HartStatistics;
+use serde::{Deserialize, Serialize};
 
 /// Model state of one hart.
+#[derive(Serialize, Deserialize)]
 struct Model {
     predictor: Predictor,
     l1i: Cache,
@@ -41,6 +43,7 @@ struct Model {
 }
 
 /// Model state of all harts.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Rocket {
     models: [Model; MAX_HARTS],
     /// How many of them there are.

@@ -4,6 +4,8 @@
 //! the buffer, as most that are not taken, is found out as quickly as one that is.
 
 use super::params::BTB_ENTRIES;
+use crate::snapshot::array;
+use serde::{Deserialize, Serialize};
 
 /// Room for entries; a power of two, so that any index is in range without a test.
 const ROOM: usize = BTB_ENTRIES.next_power_of_two();
@@ -13,7 +15,7 @@ const NO_ENTRY: u8 = u8::MAX;
 /// The pc of an empty entry: no instruction has it.
 const NO_PC: u64 = u64::MAX;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Entry {
     pc: u64,
     target: u64,
@@ -26,9 +28,11 @@ struct Entry {
 const EMPTY: Entry = Entry { pc: NO_PC, target: 0, used: 0, next: NO_ENTRY };
 
 /// The entries of one hart.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct TargetBuffer {
     entries: [Entry; ROOM],
     /// First entry of each chain.
+    #[serde(with = "array")]
     chains: [u8; HASH_SLOTS],
     time: u64,
 }

@@ -3,11 +3,12 @@
 
 use super::params::{PTE_CACHE, TLB_ENTRIES, TLB_SECTORS, TLB_SUPERPAGES};
 use crate::hart::mmu::Walk;
+use serde::{Deserialize, Serialize};
 
 const NO_PAGE: u64 = u64::MAX;
 
 /// Tree pseudo-LRU over a power of two of entries, at most 8.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct PseudoLru(u8);
 
 impl PseudoLru {
@@ -35,7 +36,7 @@ impl PseudoLru {
     }
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Sectored {
     /// Virtual address / 16 KiB.
     group: u64,
@@ -44,7 +45,7 @@ struct Sectored {
     global: u8,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Superpage {
     /// First virtual page and number of pages; 0 pages = empty.
     page: u64,
@@ -53,6 +54,7 @@ struct Superpage {
 }
 
 /// One TLB.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct TlbModel {
     /// The page that hit last: the usual case is tested alone.
     last: u64,
@@ -145,7 +147,7 @@ impl TlbModel {
 }
 
 /// The walker's cache of non-leaf entries, by physical address.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct PteCache {
     entries: [u64; PTE_CACHE],
     used: PseudoLru,

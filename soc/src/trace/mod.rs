@@ -22,6 +22,7 @@ use std::io;
 
 use serde_json::json;
 
+use crate::bus::Bus;
 use crate::debug::{Debug, Stop};
 use crate::hart::Hart;
 use crate::hart::exec::Flow;
@@ -225,7 +226,7 @@ impl Debug for Tracer {
 
     fn after(&mut self, _hart: &Hart, _flow: Flow) {}
 
-    fn between(&mut self) -> Option<Stop> {
+    fn between(&mut self, _now: u64, _bus: &Bus) -> Option<Stop> {
         self.write_frames();
         None
     }

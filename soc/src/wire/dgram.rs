@@ -67,6 +67,10 @@ impl Peer for Dgram {
             }
         }
     }
+
+    fn repeatable(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

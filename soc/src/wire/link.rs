@@ -7,11 +7,13 @@
 //! The NIC model owns its link and drives it: after anything happened it calls [`Link::advance`], which runs the far end up to
 //! the present and says when to call again.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::random::Random;
-use super::{FCS_BYTES, MIN_FRAME_BYTES, Next, Peer};
+use super::{FCS_BYTES, Loopback, MIN_FRAME_BYTES, Next, Peer};
+use crate::error::SocError;
 use crate::time::SimTime;
 
 /// Preamble and start-of-frame delimiter, in byte times.
@@ -24,7 +26,7 @@ const OVERTAKEN_BY_AT_MOST: u64 = 4;
 const LONG_FRAME_BYTES: u64 = PREAMBLE_BYTES + 1514 + FCS_BYTES as u64 + GAP_BYTES;
 
 /// Properties of a link, the same for both lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkConfig {
     /// Time of one byte, in picoseconds: 8000 at 1 Gb/s.
     pub byte_ps: u64,
@@ -58,7 +60,7 @@ impl Default for LinkConfig {
 }
 
 /// A frame that has arrived at the NIC.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
     /// The frame without its check sequence.
     pub frame: Vec<u8>,
@@ -67,7 +69,7 @@ pub struct Arrival {
 }
 
 /// Frames and bytes that a lane has carried.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneCounters {
     /// Frames put on the lane.
     pub frames: u64,
@@ -84,7 +86,7 @@ pub struct LaneCounters {
 }
 
 /// Which way a frame goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
     /// From the NIC to the peer.
     FromNic,
@@ -122,9 +124,11 @@ impl FrameLog {
 }
 
 /// One direction.
+#[derive(Serialize, Deserialize)]
 struct Lane {
     config: LinkConfig,
     direction: Direction,
+    #[serde(skip)]
     log: Option<FrameLog>,
     /// Draws loss and damage.
     random: Random,
@@ -204,11 +208,27 @@ impl Lane {
     }
 }
 
+/// At the far end of a link that is being restored, until [`Link::take_peer`].
+fn nobody() -> Box<dyn Peer> {
+    Box::new(Loopback::new())
+}
+
+/// A call of a peer.
+#[derive(Serialize, Deserialize)]
+enum Call {
+    Deliver(SimTime, Vec<u8>),
+    Next(SimTime),
+}
+
 /// A link with a peer at its far end.
+#[derive(Serialize, Deserialize)]
 pub struct Link {
     to_peer: Lane,
     to_nic: Lane,
+    #[serde(skip, default = "nobody")]
     peer: Box<dyn Peer>,
+    /// What the peer was told and asked so far, if that is kept.
+    calls: Option<Vec<Call>>,
     /// When the peer asked to be asked again; `None` = not before a delivery.
     ask_at: Option<SimTime>,
     /// Latest time seen. A hart may be a little ahead of the events; the peer's time never goes back for that.
@@ -222,6 +242,7 @@ impl Link {
             to_peer: Lane::new(config, Direction::FromNic),
             to_nic: Lane::new(config, Direction::ToNic),
             peer,
+            calls: None,
             ask_at: Some(SimTime::ZERO),
             latest: SimTime::ZERO,
         }
@@ -231,6 +252,34 @@ impl Link {
     pub fn observe(&mut self, log: &FrameLog) {
         self.to_peer.log = Some(log.clone());
         self.to_nic.log = Some(log.clone());
+    }
+
+    /// From now on keeps what the peer is told, so that the link can be saved. Before the first [`Link::advance`], or it is no use.
+    pub fn keep_calls(&mut self) {
+        self.calls.get_or_insert_default();
+    }
+
+    /// Error: [`SocError::Snapshot`], if the peer cannot be repeated, or its calls were not kept.
+    pub(crate) fn check_repeatable(&self) -> Result<(), SocError> {
+        let reason = match &self.calls {
+            _ if !self.peer.repeatable() => "the far end of the wire is on the host's network and cannot be saved",
+            None => "what the far end of the wire was told has not been kept: ask for snapshots before the run",
+            Some(_) => return Ok(()),
+        };
+        Err(SocError::Snapshot { reason: reason.to_owned() })
+    }
+
+    /// This link has been restored: takes the peer and the log of `new`, and brings the peer to where it was when this link was saved.
+    pub(crate) fn take_peer(&mut self, new: Link) {
+        self.peer = new.peer;
+        self.to_peer.log = new.to_peer.log;
+        self.to_nic.log = new.to_nic.log;
+        for call in self.calls.iter().flatten() {
+            match call {
+                Call::Deliver(now, frame) => self.peer.deliver(*now, frame),
+                Call::Next(now) => drop(self.peer.next(*now)),
+            }
+        }
     }
 
     /// Puts a frame of the NIC on the wire at `now`, behind what is still being sent. `intact` is false if the NIC sent a wrong check
@@ -247,11 +296,17 @@ impl Link {
         while let Some((at, arrival)) = self.to_peer.arrived(now) {
             // A receiver drops damaged frames and runts (IEEE 802.3, clause 4.2.4.2.2).
             if arrival.intact && arrival.frame.len() >= MIN_FRAME_BYTES {
+                if let Some(calls) = &mut self.calls {
+                    calls.push(Call::Deliver(now, arrival.frame.clone()));
+                }
                 self.peer.deliver(now, &arrival.frame);
             }
             self.ask_at = Some(at);
         }
         while self.ask_at.is_some_and(|at| at <= now) && self.to_nic.free_at <= now {
+            if let Some(calls) = &mut self.calls {
+                calls.push(Call::Next(now));
+            }
             match self.peer.next(now) {
                 Next::Frame(mut frame) => {
                     if frame.len() < MIN_FRAME_BYTES {

@@ -61,6 +61,10 @@ pub trait Peer: Send {
     fn finished(&self) -> bool {
         false
     }
+    /// True if the peer does the same again when it is told and asked the same again. False for one that reaches out of the simulation.
+    fn repeatable(&self) -> bool {
+        true
+    }
 }
 
 /// A peer with a peer inside, so that wrappers compose.
@@ -73,5 +77,8 @@ impl<P: Peer + ?Sized> Peer for Box<P> {
     }
     fn finished(&self) -> bool {
         (**self).finished()
+    }
+    fn repeatable(&self) -> bool {
+        (**self).repeatable()
     }
 }

@@ -95,6 +95,10 @@ impl<W: Write + Send> Peer for Tee<W> {
     fn finished(&self) -> bool {
         self.inner.finished()
     }
+
+    fn repeatable(&self) -> bool {
+        self.inner.repeatable()
+    }
 }
 
 #[cfg(test)]

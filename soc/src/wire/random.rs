@@ -1,8 +1,10 @@
 //! The generator behind every random choice of the wire: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
 //! generators", 2014). One 64-bit state, the same sequence on every host.
 
+use serde::{Deserialize, Serialize};
+
 /// A seeded stream of numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Random {
     state: u64,
 }

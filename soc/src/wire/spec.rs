@@ -15,6 +15,7 @@
 //! Keys of `loadgen`: `connections` (list), `requests`, `warmup`, `size`, `proto` (tcp, udp, ping), `op` (call, read, write), `server` (address:port),
 //! `port`, `address` (a.b.c.d/prefix), `think`, `timeout`, `patience`, `seed`; what they mean and their defaults: [`LoadGenConfig`].
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,7 +30,7 @@ use super::{Dgram, DgramConfig, Echo, Link, LinkConfig, LoadGen, Loopback, Nat, 
 use crate::time::SimTime;
 
 /// What is at the far end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PeerSpec {
     /// [`Sink`].
     Sink,
@@ -53,7 +54,7 @@ pub enum PeerSpec {
 }
 
 /// The NIC of the board.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Nic {
     /// AXI DMA and AXI Ethernet.
     #[default]
@@ -65,7 +66,7 @@ pub enum Nic {
 }
 
 /// A network: a NIC, and nothing or a peer behind a link.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetSpec {
     /// What the cable is plugged into; the board has this NIC and no other.
     pub nic: Nic,

@@ -87,4 +87,8 @@ impl Peer for Tap {
             }
         }
     }
+
+    fn repeatable(&self) -> bool {
+        false
+    }
 }

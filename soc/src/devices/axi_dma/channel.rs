@@ -9,6 +9,7 @@ use super::timing::{clocks, delay_units};
 use crate::device::Context;
 use crate::devices::irq_line::IrqLine;
 use crate::devices::timer::Timer;
+use serde::{Deserialize, Serialize};
 
 /// DMACR: run.
 const CR_RS: u32 = 1;
@@ -53,6 +54,7 @@ pub(super) enum Command {
 }
 
 /// Registers and interrupt state of a channel.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Channel {
     line: IrqLine,
     address_mask: u64,

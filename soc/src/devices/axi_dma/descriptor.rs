@@ -1,6 +1,7 @@
 //! The buffer descriptor (PG021, "Scatter Gather Descriptor"): 13 words of 16, aligned to 64 bytes.
 
 use crate::device::{BusError, Context};
+use serde::{Deserialize, Serialize};
 
 /// Words that the hardware uses.
 const BYTES: usize = 0x34;
@@ -18,7 +19,7 @@ pub(super) const STATUS_DEC_ERR: u32 = 1 << 30;
 pub(super) const STATUS_CMPLT: u32 = 1 << 31;
 
 /// A descriptor as fetched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Descriptor {
     pub(super) address: u64,
     pub(super) next: u64,

@@ -13,7 +13,9 @@ use super::descriptor::{Descriptor, STATUS_CMPLT, STATUS_DEC_ERR, STATUS_INT_ERR
 use super::{Build, Streams, TxPacket};
 use crate::device::Context;
 use crate::devices::timer::Timer;
+use serde::{Deserialize, Serialize};
 
+#[derive(Serialize, Deserialize)]
 enum State {
     Paused,
     Fetching,
@@ -24,6 +26,7 @@ enum State {
 }
 
 /// The engine.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Mm2s {
     pub(super) channel: Channel,
     build: Build,

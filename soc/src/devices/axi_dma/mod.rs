@@ -25,6 +25,7 @@ use crate::devices::timer::Timer;
 use channel::{CR_RESET, Channel, Command, after};
 use mm2s::Mm2s;
 use s2mm::S2mm;
+use serde::{Deserialize, Serialize};
 
 /// Base of the S2MM registers; MM2S is at 0.
 const S2MM_BASE: u64 = 0x30;
@@ -47,7 +48,7 @@ pub(super) mod kind {
 }
 
 /// How the block was built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
     /// Address width in bits, 32 to 64. Up to 32 the MSB registers do not exist and writing TAILDESC starts the engine; above, writing
     /// TAILDESC_MSB does.
@@ -72,7 +73,7 @@ impl Build {
 }
 
 /// A packet on its way to the MAC.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TxPacket {
     /// The data of all its buffers.
     pub bytes: Vec<u8>,
@@ -83,7 +84,7 @@ pub struct TxPacket {
 }
 
 /// A packet from the MAC.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RxPacket {
     /// The data; not empty.
     pub bytes: Vec<u8>,
@@ -106,6 +107,7 @@ pub trait Streams {
 }
 
 /// The engine.
+#[derive(Serialize, Deserialize)]
 pub struct AxiDma {
     mm2s: Mm2s,
     s2mm: S2mm,

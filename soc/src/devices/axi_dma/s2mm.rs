@@ -13,7 +13,9 @@ use super::descriptor::{Descriptor, STATUS_CMPLT, STATUS_DEC_ERR, STATUS_EOF, ST
 use super::{Build, Streams};
 use crate::device::Context;
 use crate::devices::timer::Timer;
+use serde::{Deserialize, Serialize};
 
+#[derive(Serialize, Deserialize)]
 enum State {
     Paused,
     Fetching,
@@ -25,6 +27,7 @@ enum State {
 }
 
 /// The engine.
+#[derive(Serialize, Deserialize)]
 pub(super) struct S2mm {
     pub(super) channel: Channel,
     build: Build,

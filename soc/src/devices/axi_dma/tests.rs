@@ -1,5 +1,7 @@
 //! The engine on streams of the test's own: what goes in comes out, and the registers tell the truth meanwhile.
 
+use crate::error::SocError;
+use crate::snapshot::State;
 use std::collections::VecDeque;
 
 use super::*;
@@ -66,6 +68,13 @@ struct Block {
 }
 
 impl Device for Block {
+    fn save(&self) -> Result<State, SocError> {
+        State::of(&self.dma)
+    }
+    fn restore(&mut self, state: &State) -> Result<(), SocError> {
+        self.dma = state.read()?;
+        Ok(())
+    }
     fn read(&mut self, cx: &mut dyn Context, offset: u64, size: u8) -> Result<u64, BusError> {
         self.dma.read(cx, offset, size)
     }

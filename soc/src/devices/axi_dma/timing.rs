@@ -7,6 +7,7 @@
 //! rate is PG021's 298.59 MB/s at 10 000 bytes.
 
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 /// Clock of the DMA, the scatter-gather engine and the streams.
 pub const CLOCK: SimTime = SimTime::from_ns(10);
@@ -18,7 +19,7 @@ const BEAT_BYTES: u64 = 4;
 const DELAY_RESOLUTION: u64 = 125;
 
 /// Clocks of each step. [`Timing::default`] is the board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// Tail write, or the end of the last descriptor, to the descriptor's read request.
     pub tail_to_fetch: u64,

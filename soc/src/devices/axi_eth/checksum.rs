@@ -4,9 +4,10 @@
 //! What is looked into tells [`internet_checksum`].
 
 use crate::devices::internet_checksum::{self, ETHERNET_BYTES, Verdict, sum};
+use serde::{Deserialize, Serialize};
 
 /// What a direction can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Offload {
     /// Nothing.
     None,

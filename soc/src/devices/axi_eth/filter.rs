@@ -3,6 +3,9 @@
 //! Order: promiscuous; the station address; broadcast, unless rejected; a frame filter that matches, unless the frame is multicast and
 //! multicast is rejected. Extended multicast filtering (the table at 0x20000) is not modelled.
 
+use crate::snapshot::array;
+use serde::{Deserialize, Serialize};
+
 /// Frame filters of the build.
 const FILTERS: usize = 4;
 /// Bytes that a filter compares.
@@ -16,10 +19,12 @@ const RAF_MULTICAST_REJECT: u32 = 1 << 1;
 /// RAF: drop broadcast.
 const RAF_BROADCAST_REJECT: u32 = 1 << 2;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct FrameFilter {
     enabled: bool,
+    #[serde(with = "array")]
     value: [u8; FILTER_BYTES],
+    #[serde(with = "array")]
     mask: [u8; FILTER_BYTES],
 }
 
@@ -38,6 +43,7 @@ impl FrameFilter {
 }
 
 /// The filter registers UAW0 to AM15.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Filter {
     station: [u8; 6],
     control: u32,

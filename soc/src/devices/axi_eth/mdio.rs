@@ -7,6 +7,7 @@ use crate::devices::axi_dma::CLOCK;
 use crate::devices::phy::{self, Phy};
 use crate::devices::timer::Timer;
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 /// MC: enable.
 const MC_ENABLE: u32 = 1 << 6;
@@ -24,6 +25,7 @@ const ACCESS_CYCLES: u64 = 64;
 pub(super) const KIND: u8 = 8;
 
 /// The interface.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Mdio {
     control: u32,
     command: u32,

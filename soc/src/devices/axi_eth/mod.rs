@@ -19,6 +19,7 @@ mod filter;
 mod mdio;
 mod statistics;
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 pub use checksum::Offload;
@@ -125,7 +126,7 @@ const STANDARD_FRAME_BYTES: usize = 1514;
 const TAG_BYTES: usize = 4;
 
 /// How the block was built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
     /// Transmit memory in bytes.
     pub tx_memory: usize,
@@ -153,6 +154,7 @@ impl Default for Build {
 }
 
 /// A frame in the transmit memory.
+#[derive(Serialize, Deserialize)]
 struct TxFrame {
     bytes: Vec<u8>,
     intact: bool,
@@ -161,6 +163,7 @@ struct TxFrame {
 }
 
 /// The MAC.
+#[derive(Serialize, Deserialize)]
 pub struct AxiEthernet {
     build: Build,
     line: IrqLine,
@@ -186,6 +189,16 @@ pub struct AxiEthernet {
 }
 
 impl AxiEthernet {
+    /// The socket for the cable.
+    pub(super) fn port(&self) -> &Port {
+        &self.port
+    }
+
+    /// The same.
+    pub(super) fn port_mut(&mut self) -> &mut Port {
+        &mut self.port
+    }
+
     /// A MAC after power-on, with a cable in it or none. `line` is its interrupt line.
     pub fn new(build: Build, line: usize, link: Option<Link>) -> Self {
         let mdio = Mdio::new(build.phy_address, link.is_some());

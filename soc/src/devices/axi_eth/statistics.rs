@@ -1,7 +1,9 @@
 //! The statistics counters (PG138, "Statistics Counters"): 64-bit pairs from 0x200 on, low word first. Reading a low word latches
 //! its high word, so that a pair reads consistently.
 
+use crate::snapshot::array;
 use crate::wire::FCS_BYTES;
+use serde::{Deserialize, Serialize};
 
 /// Number of counters.
 const COUNTERS: usize = 46;
@@ -34,7 +36,9 @@ const RX_SIZES: usize = 4;
 const TX_SIZES: usize = 11;
 
 /// The counters.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Statistics {
+    #[serde(with = "array")]
     values: [u64; COUNTERS],
     latched_high: u32,
 }

@@ -3,6 +3,7 @@
 
 use super::registers::dma;
 use crate::device::{BusError, Context};
+use serde::{Deserialize, Serialize};
 
 /// Receive word 0: software's; transmit descriptors have the bit elsewhere.
 pub(super) const RX_USED: u32 = 1;
@@ -28,7 +29,7 @@ pub(super) const TX_WRAP: u32 = 1 << 30;
 pub(super) const TX_USED: u32 = 1 << 31;
 
 /// A descriptor as read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Descriptor {
     pub(super) at: u64,
     pub(super) words: [u32; 2],

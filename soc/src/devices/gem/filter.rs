@@ -2,6 +2,7 @@
 //! the hash table, for groups and for single addresses separately. A specific address counts from the write of its upper half on.
 
 use super::registers::config;
+use serde::{Deserialize, Serialize};
 
 /// Specific addresses.
 const ADDRESSES: usize = 4;
@@ -30,7 +31,7 @@ impl Match {
     }
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Address {
     low: u32,
     high: u32,
@@ -38,7 +39,7 @@ struct Address {
 }
 
 /// The filter's registers.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Filter {
     hash: [u32; 2],
     addresses: [Address; ADDRESSES],

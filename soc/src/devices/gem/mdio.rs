@@ -6,6 +6,7 @@ use crate::devices::axi_dma::CLOCK;
 use crate::devices::phy::{M88E1111, Phy};
 use crate::devices::timer::Timer;
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 /// Address of the PHY, as on QEMU's `sifive_u`.
 pub(super) const PHY_ADDRESS: u32 = 0;
@@ -19,6 +20,7 @@ const ACCESS_CYCLES: u64 = 64;
 const DIVISORS: [u64; 8] = [8, 16, 32, 48, 64, 96, 128, 224];
 
 /// The interface.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Mdio {
     /// PHYMNTNC.
     pub(super) maintenance: u32,

@@ -25,11 +25,14 @@ use super::fcs;
 use super::internet_checksum::{self, Verdict};
 use super::port::Port;
 use crate::device::{BusError, Context, Device};
+use crate::error::SocError;
+use crate::snapshot::State;
 use crate::wire::{Arrival, FCS_BYTES, Link, MIN_FRAME_BYTES};
 use filter::Filter;
 use mdio::Mdio;
 use receive::{Packet, Receiver};
 use registers::{Registers, config, control, tx_status};
+use serde::{Deserialize, Serialize};
 use statistics::{Counter, Statistics};
 use transmit::Transmitter;
 
@@ -79,6 +82,7 @@ const JUMBO_MASK: u32 = 0x3FFF;
 const ACCESS_CYCLES: u64 = 20;
 
 /// The MAC.
+#[derive(Serialize, Deserialize)]
 pub struct Gem {
     registers: Registers,
     filter: Filter,
@@ -280,5 +284,17 @@ impl Device for Gem {
 
     fn latency_cycles(&self) -> u64 {
         ACCESS_CYCLES
+    }
+
+    fn save(&self) -> Result<State, SocError> {
+        self.port.check_repeatable()?;
+        State::of(self)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), SocError> {
+        let mut saved: Self = state.read()?;
+        saved.port.plug_in(&mut self.port)?;
+        *self = saved;
+        Ok(())
     }
 }

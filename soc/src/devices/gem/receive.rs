@@ -10,18 +10,21 @@ use super::statistics::{Counter, Statistics};
 use crate::device::Context;
 use crate::devices::axi_dma::{Timing, clocks};
 use crate::devices::timer::Timer;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Packet memory: 8 KiB, DMACFG after reset. A longer frame is let in when the memory is empty.
 const MEMORY: usize = 8 << 10;
 
 /// An accepted frame, and the bits of word 1 that go with its end.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
     pub(super) flags: u32,
 }
 
 /// The receiver.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Receiver {
     base: u64,
     next: u64,

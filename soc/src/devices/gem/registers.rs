@@ -6,6 +6,7 @@
 
 use crate::device::Context;
 use crate::devices::irq_line::IrqLine;
+use serde::{Deserialize, Serialize};
 
 /// NWCTRL bits.
 pub(super) mod control {
@@ -86,6 +87,7 @@ pub(super) mod interrupt {
 }
 
 /// Their values.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Registers {
     pub(super) control: u32,
     pub(super) config: u32,

@@ -1,7 +1,9 @@
 //! The statistics registers 0x100 to 0x1B0: 32 bits each, cleared by reading, stuck at their largest value; the octet counters have
 //! 48 bits in two registers.
 
+use crate::snapshot::array;
 use crate::wire::FCS_BYTES;
+use serde::{Deserialize, Serialize};
 
 /// Registers from 0x100 on.
 const REGISTERS: usize = 45;
@@ -25,7 +27,9 @@ const TX: usize = 0;
 const RX: usize = 20;
 
 /// The counters.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Statistics {
+    #[serde(with = "array")]
     values: [u32; REGISTERS],
 }
 

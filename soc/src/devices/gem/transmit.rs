@@ -18,6 +18,7 @@ use crate::devices::internet_checksum::{self, Unfilled};
 use crate::devices::timer::Timer;
 use crate::devices::{fcs, port::Port};
 use crate::wire::{FCS_BYTES, MIN_FRAME_BYTES};
+use serde::{Deserialize, Serialize};
 
 /// Buffers of one frame; more than any driver uses, and an end for a ring without a last buffer.
 const BUFFERS: usize = 256;
@@ -25,6 +26,7 @@ const BUFFERS: usize = 256;
 const FRAME_LIMIT: u64 = 10_240;
 
 /// A frame whose descriptors have been read.
+#[derive(Serialize, Deserialize)]
 struct Fetch {
     first: Descriptor,
     buffers: Vec<(u64, u32)>,
@@ -33,6 +35,7 @@ struct Fetch {
 }
 
 /// A frame ready for the wire.
+#[derive(Serialize, Deserialize)]
 struct Staged {
     first: Descriptor,
     bytes: Vec<u8>,
@@ -41,6 +44,7 @@ struct Staged {
 }
 
 /// The transmitter.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Transmitter {
     base: u64,
     next: u64,

@@ -8,7 +8,10 @@ use super::{Function, Queues, cost};
 use crate::device::Context;
 use crate::devices::timer::Timer;
 use crate::disk::{Disk, SECTOR_BYTES};
+use crate::error::SocError;
+use crate::snapshot::State;
 use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
 
 const KIND_REQUEST: u8 = 0;
 const REQUESTS: usize = 0;
@@ -43,6 +46,7 @@ pub(super) struct Block {
 }
 
 /// A request under way.
+#[derive(Serialize, Deserialize)]
 struct Request {
     chain: Chain,
     kind: u32,
@@ -167,6 +171,20 @@ impl Function for Block {
             // Data up to the limit, and the status byte.
             queues.push(cx, REQUESTS, &request.chain, written as u32 + 1)?;
         }
+        Ok(())
+    }
+
+    fn save(&self) -> Result<State, SocError> {
+        State::of(&(self.disk.digest()?, &self.request, &self.done))
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), SocError> {
+        let (digest, request, done) = state.read::<(String, _, _)>()?;
+        if digest != self.disk.digest()? {
+            let reason = format!("disk {} is not what it was then: put that content back", self.disk.name());
+            return Err(SocError::Snapshot { reason });
+        }
+        (self.request, self.done) = (request, done);
         Ok(())
     }
 }

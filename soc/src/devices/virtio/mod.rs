@@ -20,10 +20,14 @@ mod network;
 mod queue;
 
 use super::irq_line::IrqLine;
+use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device};
 use crate::disk::Disk;
+use crate::error::SocError;
+use crate::snapshot::State;
 use crate::wire::Link;
 use queue::{Broken, Chain, MAX_SIZE, Negotiated, Queue};
+use serde::{Deserialize, Serialize};
 
 /// Size of a slot's register window.
 pub const WINDOW: u64 = 0x1000;
@@ -82,9 +86,14 @@ trait Function: Send {
     fn run(&mut self, cx: &mut dyn Context, queues: &mut Queues) -> Result<(), Broken>;
     /// A time asked for has come.
     fn event(&mut self, cx: &mut dyn Context, queues: &mut Queues, token: u64) -> Result<(), Broken>;
+    /// As [`Device::save`].
+    fn save(&self) -> Result<State, SocError>;
+    /// As [`Device::restore`].
+    fn restore(&mut self, state: &State) -> Result<(), SocError>;
 }
 
 /// The queues as a function sees them: dead until the driver is ready.
+#[derive(Serialize, Deserialize)]
 struct Queues {
     all: Vec<Queue>,
     live: bool,
@@ -308,9 +317,52 @@ impl Device for VirtioMmio {
             function.run(cx, queues)
         });
     }
+
+    fn save(&self) -> Result<State, SocError> {
+        State::of(&Saved {
+            function: self.function.save()?,
+            queues: &self.queues,
+            line: &self.line,
+            status: self.status,
+            interrupts: self.interrupts,
+            device_features_bank: self.device_features_bank,
+            driver_features_bank: self.driver_features_bank,
+            driver_features: self.driver_features,
+            selected: self.selected,
+        })
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), SocError> {
+        let saved: Saved<State, Queues, IrqLine> = state.read()?;
+        self.function.restore(&saved.function)?;
+        self.queues = saved.queues;
+        self.line = saved.line;
+        self.status = saved.status;
+        self.interrupts = saved.interrupts;
+        self.device_features_bank = saved.device_features_bank;
+        self.driver_features_bank = saved.driver_features_bank;
+        self.driver_features = saved.driver_features;
+        self.selected = saved.selected;
+        Ok(())
+    }
+}
+
+/// The registers of a slot, in a snapshot.
+#[derive(Serialize, Deserialize)]
+struct Saved<F, Q, L> {
+    function: F,
+    queues: Q,
+    line: L,
+    status: u32,
+    interrupts: u32,
+    device_features_bank: u32,
+    driver_features_bank: u32,
+    driver_features: u64,
+    selected: usize,
 }
 
 /// A slot with nothing in it: device type 0 (section 4.2.2).
+#[derive(Serialize, Deserialize)]
 pub struct EmptySlot;
 
 impl Device for EmptySlot {
@@ -329,4 +381,6 @@ impl Device for EmptySlot {
     fn write(&mut self, _cx: &mut dyn Context, _offset: u64, size: u8, _value: u64) -> Result<(), BusError> {
         if size == 4 { Ok(()) } else { Err(BusError::Size) }
     }
+
+    state_is_all!();
 }

@@ -14,7 +14,10 @@ use crate::board::MAC_ADDRESS;
 use crate::device::Context;
 use crate::devices::port::Port;
 use crate::devices::timer::Timer;
+use crate::error::SocError;
+use crate::snapshot::State;
 use crate::wire::{Arrival, Link, MIN_FRAME_BYTES};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 const RECEIVE: usize = 0;
@@ -34,6 +37,7 @@ const FRAME_LIMIT: usize = 1518;
 const RECEIVE_MEMORY: usize = 32 << 10;
 
 /// The device.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Net {
     port: Port,
     /// The chain that is being read.
@@ -200,6 +204,18 @@ impl Function for Net {
             chain.write(cx, HEADER_BYTES as u64, &frame)?;
             queues.push(cx, RECEIVE, &chain, (HEADER_BYTES + frame.len()) as u32)?;
         }
+        Ok(())
+    }
+
+    fn save(&self) -> Result<State, SocError> {
+        self.port.check_repeatable()?;
+        State::of(self)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), SocError> {
+        let mut saved: Self = state.read()?;
+        saved.port.plug_in(&mut self.port)?;
+        *self = saved;
         Ok(())
     }
 }

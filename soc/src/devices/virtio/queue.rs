@@ -12,6 +12,7 @@
 //! as many pieces as the queue has entries, which also ends loops.
 
 use crate::device::Context;
+use serde::{Deserialize, Serialize};
 
 /// The guest broke the rules of the queue; nothing but a reset helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ const NO_INTERRUPT: u16 = 1;
 const RING_OFFSET: u64 = 4;
 
 /// What was negotiated that concerns queues.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Negotiated {
     /// A descriptor may name a table of descriptors.
     pub(super) indirect: bool,
@@ -38,7 +39,7 @@ pub(super) struct Negotiated {
 }
 
 /// A queue as the driver has set it up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Queue {
     pub(super) size: u32,
     pub(super) descriptors: u64,
@@ -50,14 +51,14 @@ pub(super) struct Queue {
 }
 
 /// A part of a buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Piece {
     address: u64,
     bytes: u32,
 }
 
 /// A chain that the driver has made available: first what the device reads, then what it writes.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Chain {
     head: u16,
     readable: Vec<Piece>,

@@ -1,5 +1,6 @@
 //! What the load generator does: its parameters, their limits and the content of the messages.
 
+use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use thiserror::Error;
@@ -8,7 +9,7 @@ use crate::time::SimTime;
 use crate::wire::random::Random;
 
 /// What the requests travel in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
     /// One TCP connection each.
     Tcp,
@@ -19,7 +20,7 @@ pub enum Protocol {
 }
 
 /// Who speaks on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
     /// The peer sends a request and waits for the whole reply: byte i of the reply is byte i of the request xor
     /// [`REPLY_XOR`].
@@ -46,7 +47,7 @@ pub(super) fn request_content(seed: u64, phase: usize, connection: usize, reques
 }
 
 /// Parameters of a [`super::LoadGen`]. Start from [`LoadGenConfig::default`] and change fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadGenConfig {
     /// The peer's address.
     pub address: Ipv4Addr,

@@ -1,12 +1,13 @@
 //! A port of the host that leads to one of the guest, written `tcp:8080:80`: transport, port of the host's loopback address,
 //! port of the guest.
 
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 use thiserror::Error;
 
 /// What is forwarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
     /// Connections.
     Tcp,
@@ -15,7 +16,7 @@ pub enum Transport {
 }
 
 /// One forwarded port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forward {
     /// What is forwarded.
     pub transport: Transport,

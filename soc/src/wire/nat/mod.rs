@@ -13,6 +13,8 @@
 //!
 //! A run with it depends on the host: see [`super::pace`].
 
+use serde::{Deserialize, Serialize};
+
 pub mod forward;
 mod tcp;
 #[cfg(test)]
@@ -39,7 +41,7 @@ const GATEWAY_MAC: [u8; 6] = [0x52, 0x55, 10, 0, 2, 2];
 const PREFIX: u8 = 24;
 
 /// What the gateway does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NatConfig {
     /// The guest, for forwarding.
     pub guest: Ipv4Addr,
@@ -119,6 +121,10 @@ impl Peer for Nat {
                 return Next::At(self.stack.wake(now).map_or(look, |at| at.min(look)));
             }
         }
+    }
+
+    fn repeatable(&self) -> bool {
+        false
     }
 }
 

@@ -1,50 +1,25 @@
-//! Command line of `soc`: reads options and files, builds a machine, runs it, reports. Every bad input ends with one line on
-//! standard error and exit code 2.
+//! `soc run`: a machine out of an image, a bare program, or firmware and a kernel.
 
+use super::watch::Watch;
+use super::{cannot_write, read};
 use crate::board::CYCLE;
 use crate::boot::Guest;
 use crate::config::{AccessedDirty, Isa, Misaligned, UserInterrupts};
 use crate::disk::DiskSpec;
 use crate::elf::Executable;
-use crate::gdb::{DEFAULT_ADDRESS, GdbServer};
 use crate::image::MachineDefaults;
-use crate::profile::Profiler;
 use crate::symbols::Symbols;
-use crate::terminal::Terminal;
 use crate::time::SimTime;
-use crate::trace::Tracer;
 use crate::wire::link::FrameLog;
-use crate::wire::loadgen::Report;
 use crate::wire::nat::Forward;
 use crate::wire::spec::PeerSpec;
 use crate::wire::{NatConfig, NetSpec};
-use crate::{Config, End, Machine, Mode, Outcome, parse_bytes};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::ffi::OsString;
-use std::io::{BufWriter, Write};
-use std::ops::Range;
+use crate::{Config, Machine, Mode, parse_bytes};
+use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-/// Exit code for a refused input.
-const REFUSED: u8 = 2;
-/// Exit code after gdb's `kill`: as a shell reports a process ended by SIGKILL.
-const KILLED: u8 = 137;
 /// One byte with start and stop bit at 115200 baud.
 const INPUT_BYTE: SimTime = SimTime::from_ns(86_806);
-
-#[derive(Parser)]
-#[command(name = "soc", version, about = "The deterministic virtual SoC: a RISC-V machine with user interrupts", long_about = None)]
-struct Command {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Subcommand)]
-enum Action {
-    /// Run an image or a bare executable until the guest ends the machine
-    Run(Box<Run>),
-}
 
 #[derive(Clone, Copy, ValueEnum)]
 enum ModeName {
@@ -100,7 +75,7 @@ Networks (--net): none; sink; echo; loopback; loadgen:connections=1,2,4;requests
 nat:forward=tcp:8080:80,udp:5353:53; dgram:local=127.0.0.1:7001;remote=127.0.0.1:7002; tap:name=tap0. Any but none takes
 ;rate=1G;delay=5us;loss=0.01;damage=0.001;reorder=0.01;duplicate=0.01;link-seed=7. In front of any stands, with a comma, the NIC that the board
 has: axi (the default), virtio or gem.")]
-struct Run {
+pub(super) struct Run {
     /// Image (or any RISC-V executable linked at 0x80000000)
     #[arg(value_name = "IMAGE.elf", required_unless_present_any = ["bare", "firmware", "kernel", "dump_dtb"])]
     image: Option<PathBuf>,
@@ -120,11 +95,8 @@ struct Run {
     #[arg(long, value_name = "FILE", requires = "bare")]
     signature: Option<PathBuf>,
     /// What the serial port receives: bytes of this file, 115200 baud, from --input-at on
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "interactive")]
     input: Option<PathBuf>,
-    /// Type at the serial port: standard input, raw if it is a terminal; Ctrl-A x ends. Simulated time keeps to the host's
-    #[arg(short, long, conflicts_with = "input")]
-    interactive: bool,
     /// Core cycle of the first byte of --input
     #[arg(long, value_name = "CYCLE", default_value_t = 0, requires = "input")]
     input_at: u64,
@@ -164,12 +136,6 @@ struct Run {
     /// A file as virtio disk, with ,ro for reading only; may be given up to 7 times
     #[arg(long, value_name = "FILE[,ro]")]
     disk: Vec<DiskSpec>,
-    /// Write all frames on the wire to a packet capture
-    #[arg(long, value_name = "FILE")]
-    pcap: Option<PathBuf>,
-    /// Stop after this many core cycles (100 million are one second)
-    #[arg(long, value_name = "N")]
-    max_cycles: Option<u64>,
     /// Vary the interleaving of harts; 0 is the plain order
     #[arg(long, value_name = "N", default_value_t = 0)]
     schedule_seed: u64,
@@ -182,73 +148,16 @@ struct Run {
     /// Kernel arguments for the device tree
     #[arg(long, value_name = "TEXT", default_value = "")]
     append: String,
-    /// Wait for gdb before the first instruction and obey it [default address: 127.0.0.1:1234]
-    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_ADDRESS)]
-    gdb: Option<String>,
-    /// Print what each hart did, to standard error
-    #[arg(long)]
-    stats: bool,
-    /// Write what each hart did to a file, as JSON
-    #[arg(long, value_name = "FILE")]
-    stats_json: Option<PathBuf>,
-    /// Write traps, system calls, user interrupts and frames to a file that Perfetto opens
-    #[arg(long, value_name = "FILE", conflicts_with = "gdb")]
-    trace: Option<PathBuf>,
-    /// Trace these core cycles only
-    #[arg(long, value_name = "FROM..TO", requires = "trace", value_parser = cycles)]
-    trace_cycles: Option<Range<u64>>,
-    /// Write the cycles and instructions of each function to a file, most cycles first
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["gdb", "trace"])]
-    profile: Option<PathBuf>,
-    /// Profile these core cycles only
-    #[arg(long, value_name = "FROM..TO", requires = "profile", value_parser = cycles)]
-    profile_cycles: Option<Range<u64>>,
-    /// Print the SHA-256 of the final state, to standard error
-    #[arg(long)]
-    digest: bool,
     /// Write the machine's device tree; without an image, only that
     #[arg(long, value_name = "FILE")]
     dump_dtb: Option<PathBuf>,
-}
-
-/// Does what the process was asked to.
-pub fn main() -> ExitCode {
-    perform(std::env::args_os())
-}
-
-/// Does what `arguments` ask, name of the command first: `images run` hands its own over.
-pub fn perform(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let command = match Command::try_parse_from(arguments) {
-        Ok(command) => command,
-        Err(error) if error.use_stderr() => return refuse(&one_line(&error.to_string())),
-        Err(help) => {
-            // Help and version go to standard output; a closed pipe is not worth a word.
-            let _ = help.print();
-            return ExitCode::SUCCESS;
-        }
-    };
-    let Action::Run(run) = command.action;
-    match run.go() {
-        Ok(code) => ExitCode::from(code),
-        Err(reason) => refuse(&reason),
-    }
-}
-
-fn refuse(reason: &str) -> ExitCode {
-    eprintln!("soc: {reason}");
-    ExitCode::from(REFUSED)
-}
-
-/// The parser's message in one line, without its own prefix.
-fn one_line(message: &str) -> String {
-    let words = message.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim);
-    let text = words.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect::<Vec<_>>().join(" ");
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    format!("{text}: see soc run --help")
+    #[command(flatten)]
+    watch: Watch,
 }
 
 impl Run {
-    fn go(&self) -> Result<u8, String> {
+    /// Does it; gives the exit code.
+    pub(super) fn go(&self) -> Result<u8, String> {
         if let Some(firmware) = &self.firmware {
             return self.boot(firmware);
         }
@@ -296,50 +205,7 @@ impl Run {
                 machine.type_byte(SimTime::from_ps(first.as_ps().saturating_add(index * INPUT_BYTE.as_ps())), byte);
             }
         }
-        if self.interactive {
-            let terminal = Terminal::open().map_err(|error| format!("--interactive: the terminal refuses: {error}"))?;
-            machine.attach_keyboard(Box::new(terminal));
-        }
-        let console_symbols = symbols.clone();
-        machine.set_console(move |bytes| print_console(&console_symbols, bytes));
-        let outcome = match &self.gdb {
-            None => match (&self.trace, &self.profile) {
-                (Some(path), _) => self.run_traced(machine, frames, path)?,
-                (None, Some(path)) => self.run_profiled(machine, symbols, path)?,
-                (None, None) => machine.run(),
-            },
-            Some(address) => match serve_gdb(machine, address)? {
-                Some(outcome) => outcome,
-                None => return Ok(KILLED),
-            },
-        };
-        self.report(machine, &outcome, symbols);
-        if let Some(path) = &self.stats_json {
-            std::fs::write(path, format!("{:#}\n", outcome.statistics_json()))
-                .map_err(|error| cannot_write(path, &error, "--stats-json"))?;
-        }
-        let refuted = machine.network_report().is_some_and(|report| !report.passed());
-        Ok(if outcome.end == End::PeerDone && refuted { 1 } else { outcome.exit_code() })
-    }
-
-    fn run_traced(&self, machine: &mut Machine, frames: FrameLog, path: &Path) -> Result<Outcome, String> {
-        let in_words = |error: std::io::Error| cannot_write(path, &error, "--trace");
-        let file = std::fs::File::create(path).map_err(in_words)?;
-        let Range { start, end } = self.trace_cycles.clone().unwrap_or(0..u64::MAX);
-        let mut tracer = Tracer::new(Box::new(BufWriter::new(file)), machine.config().harts, frames, start, end);
-        let outcome = machine.run_observed(&mut tracer);
-        tracer.finish(outcome.cycles).map_err(in_words)?;
-        Ok(outcome)
-    }
-
-    fn run_profiled(&self, machine: &mut Machine, symbols: &Symbols, path: &Path) -> Result<Outcome, String> {
-        let in_words = |error: std::io::Error| cannot_write(path, &error, "--profile");
-        let file = std::fs::File::create(path).map_err(in_words)?;
-        let window = self.profile_cycles.clone().unwrap_or(0..u64::MAX);
-        let mut profiler = Profiler::new(machine.config().harts, window);
-        let outcome = machine.run_observed(&mut profiler);
-        profiler.write(symbols, BufWriter::new(file)).map_err(in_words)?;
-        Ok(outcome)
+        self.watch.drive(machine, frames, symbols)
     }
 
     /// Start and length of what `--signature` writes.
@@ -380,7 +246,7 @@ impl Run {
             schedule_seed: self.schedule_seed,
             rl: self.rl,
             wl: self.wl,
-            max_cycles: self.max_cycles,
+            max_cycles: self.watch.max_cycles,
             isa: match self.isa {
                 IsaName::Rv64imafdcn => Isa::Rv64imafdcn,
                 IsaName::Rv64imafdc => Isa::Rv64imafdc,
@@ -403,10 +269,7 @@ impl Run {
             disks: self.disk.clone(),
         };
         let mut network = config.net.clone().build().map_err(|error| format!("--net: {error}"))?;
-        let frames = FrameLog::default();
-        if let (Some(link), Some(_)) = (&mut network.link, &self.trace) {
-            link.observe(&frames);
-        }
+        let frames = self.watch.prepare(&mut network);
         let machine = Machine::with_network(config, network).map_err(|error| error.to_string())?;
         Ok((machine, frames))
     }
@@ -425,108 +288,11 @@ impl Run {
             }
             spec.peer = Some(PeerSpec::Tap(Some(name.clone())));
         }
-        if let Some(pcap) = &self.pcap {
-            if spec.peer.is_none() {
-                return Err("--pcap needs somebody at the far end of the wire: give --net as well".to_owned());
-            }
-            spec.pcap = Some(pcap.clone());
-        }
-        Ok(spec)
+        if self.watch.pcap.is_some() { self.watch.capture(spec) } else { Ok(spec) }
     }
 
     fn dump_device_tree(&self, machine: &Machine) -> Result<(), String> {
         let Some(path) = &self.dump_dtb else { return Ok(()) };
         std::fs::write(path, machine.device_tree()).map_err(|error| cannot_write(path, &error, "--dump-dtb"))
-    }
-
-    fn report(&self, machine: &Machine, outcome: &Outcome, symbols: &Symbols) {
-        match outcome.end {
-            End::IdleDeadlock => eprintln!("soc: all harts wait for an interrupt and nothing is left to raise one"),
-            End::CycleLimit => eprintln!("soc: stopped at {} cycles (--max-cycles)", outcome.cycles),
-            End::Exit(_) | End::Reset | End::PeerDone => {}
-        }
-        if matches!(outcome.end, End::IdleDeadlock | End::CycleLimit) {
-            for (id, hart) in outcome.harts.iter().enumerate() {
-                let state = match (hart.stuck, hart.waiting) {
-                    (true, _) => "stopped: its trap handler cannot be fetched",
-                    (_, true) => "waiting",
-                    _ => "running",
-                };
-                let place = symbols.anywhere(hart.pc).unwrap_or_else(|| "??".to_owned());
-                eprintln!("  hart {id}: {:?}-mode, {state}, pc {:#x} {place}", hart.privilege, hart.pc);
-            }
-        }
-        if let Some(report) = machine.network_report() {
-            print_network(&report);
-        }
-        if self.stats {
-            eprint!("{}", outcome.statistics());
-        }
-        if self.digest {
-            let hex: String = machine.digest().iter().map(|byte| format!("{byte:02x}")).collect();
-            eprintln!("digest {hex}");
-        }
-    }
-}
-
-fn serve_gdb(machine: &mut Machine, address: &str) -> Result<Option<Outcome>, String> {
-    let in_words = |error: crate::SocError| error.to_string();
-    let server = GdbServer::listen(address).map_err(in_words)?;
-    eprintln!("soc: waiting for gdb: target remote {}", server.address().map_err(in_words)?);
-    server.serve(machine).map_err(in_words)
-}
-
-/// Reads `FROM..TO`.
-fn cycles(text: &str) -> Result<Range<u64>, String> {
-    let parts = text.split_once("..").and_then(|(from, to)| Some(from.trim().parse().ok()?..to.trim().parse().ok()?));
-    parts
-        .filter(|range: &Range<u64>| !range.is_empty())
-        .ok_or_else(|| "expected FROM..TO in cycles, FROM below TO".to_owned())
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error, option: &str) -> String {
-    format!("{}: cannot be written ({error}): choose another {option}", path.display())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("{}: {}", path.display(), cannot_read(&error)))
-}
-
-fn cannot_read(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file: build the image first or check the path".to_owned(),
-        _ => format!("cannot be read ({error}): check the file"),
-    }
-}
-
-/// Console bytes to standard output, backtraces symbolised. A closed standard output does not end the machine.
-fn print_console(symbols: &Symbols, bytes: &[u8]) {
-    let mut out = std::io::stdout().lock();
-    let done = match std::str::from_utf8(bytes) {
-        Ok(text) => out.write_all(symbols.expand(text).as_bytes()),
-        Err(_) => out.write_all(bytes),
-    };
-    let _ = done.and_then(|()| out.flush());
-}
-
-fn print_network(report: &Report) {
-    let micros = |time: SimTime| format!("{}.{:03} us", time.as_us(), time.as_ns() % 1000);
-    for phase in &report.phases {
-        eprintln!(
-            "net: {} connections: {} requests/s, mean {}, p50 {}, p99 {}, max {}, {} requests, {} errors",
-            phase.connections,
-            phase.requests_per_second(),
-            micros(phase.latency.mean),
-            micros(phase.latency.p50),
-            micros(phase.latency.p99),
-            micros(phase.latency.max),
-            phase.requests,
-            phase.errors
-        );
-    }
-    if report.guest_ready.is_none() {
-        eprintln!("net: the guest never answered the load generator");
-    } else if report.finished.is_none() {
-        eprintln!("net: the load generator had not finished");
     }
 }

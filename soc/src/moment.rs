@@ -1,0 +1,60 @@
+//! Moments of a run that can be asked for: a cycle, or the end of a text on the console.
+//!
+//! A run stops at a moment between two turns of harts, so that it can be saved there and goes on as if it had not stopped.
+
+use crate::bus::Bus;
+use crate::debug::{Debug, Stop};
+use crate::hart::Hart;
+use crate::hart::exec::Flow;
+use crate::memory::Memory;
+
+/// When.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Every running hart has reached this core cycle.
+    Cycle(u64),
+    /// The console has printed this.
+    Text(String),
+}
+
+impl Moment {
+    /// A number is a cycle, anything else a text.
+    pub fn parse(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Text(text.to_owned()), Self::Cycle)
+    }
+
+    /// It has come, or is over.
+    pub(crate) fn has_come(&self, now: u64, bus: &Bus) -> bool {
+        match self {
+            Self::Cycle(cycle) => now >= *cycle,
+            Self::Text(text) => bus.console.has_printed(text),
+        }
+    }
+}
+
+/// An observer that sees all that `observer` sees, and stops at the first of `moments`.
+pub(crate) struct Until<'a, D> {
+    pub observer: &'a mut D,
+    pub moments: &'a [Moment],
+}
+
+impl<D: Debug> Debug for Until<'_, D> {
+    const ACTIVE: bool = true;
+
+    fn before(&mut self, hart: &Hart, ram: &Memory) -> Result<u64, Stop> {
+        if D::ACTIVE { self.observer.before(hart, ram) } else { Ok(u64::MAX) }
+    }
+
+    fn after(&mut self, hart: &Hart, flow: Flow) {
+        self.observer.after(hart, flow);
+    }
+
+    fn between(&mut self, now: u64, bus: &Bus) -> Option<Stop> {
+        let met = self.moments.iter().any(|moment| moment.has_come(now, bus));
+        if met { Some(Stop::Moment) } else { self.observer.between(now, bus) }
+    }
+
+    fn only(&self) -> Option<usize> {
+        self.observer.only()
+    }
+}
