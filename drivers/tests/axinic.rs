@@ -58,9 +58,10 @@ impl Context for Board {
     fn now(&self) -> SimTime {
         self.now
     }
-    fn schedule(&mut self, delay: SimTime, token: u64) {
+    fn alarm(&mut self, token: u64, at: SimTime) {
+        self.events.retain(|Reverse((_, _, pending))| *pending != token);
         self.sequence += 1;
-        self.events.push(Reverse((self.now + delay, self.sequence, token)));
+        self.events.push(Reverse((at, self.sequence, token)));
     }
     fn irq(&mut self, line: usize, level: bool) {
         self.lines[line] = level;

@@ -178,8 +178,8 @@ impl Context for Door<'_> {
     fn now(&self) -> SimTime {
         self.now
     }
-    fn schedule(&mut self, delay: SimTime, token: u64) {
-        self.events.push(self.now + delay, self.slot, token);
+    fn alarm(&mut self, token: u64, at: SimTime) {
+        self.events.set_alarm(at, self.slot, token);
     }
     fn irq(&mut self, line: usize, level: bool) {
         if let Some(&source) = self.sources.get(line) {
@@ -306,6 +306,11 @@ impl Bus {
         self.next_event().map_or(NEVER, |time| time.as_ps().div_ceil(CYCLE.as_ps()))
     }
 
+    /// Time of the latest access or event.
+    pub fn latest(&self) -> SimTime {
+        self.latest
+    }
+
     /// Events that have been asked for and have not come.
     pub fn pending_events(&self) -> usize {
         self.events.len()
@@ -430,7 +435,7 @@ impl Bus {
             (0..self.slots.len()).map(|slot| self.device(slot).map_or(Ok(None), |device| device.save().map(Some)));
         let mut events = self.events.clone();
         // Whoever types is not saved, and a new one is asked from its first event on.
-        events.retain(|event| (event.device, event.token) != (UART_SLOT, uart::ASK_KEYBOARD));
+        events.retain(|device, token| (device, token) != (UART_SLOT, uart::ASK_KEYBOARD));
         Ok(SavedBus {
             ram: self.ram.save()?,
             lines: self.lines.clone(),
@@ -491,9 +496,12 @@ impl Bus {
         })
     }
 
-    /// A byte for the UART to receive, `time` from power-on.
+    /// A byte for the UART, and a program's `fromhost`, to receive, `time` from power-on.
     pub fn type_byte(&mut self, time: SimTime, byte: u8) {
         self.inject(UART_SLOT, time, byte.into());
+        if self.htif.is_some() {
+            self.inject(HTIF_SLOT, time, htif::TYPED | u64::from(byte));
+        }
     }
 
     /// Lets somebody type at the UART.

@@ -11,7 +11,7 @@ use crate::hart::exec::Flow;
 use crate::hart::inspect::Operand;
 use crate::memory::Memory;
 use crate::outcome::End;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks between two returns to whoever listens to the user. At some ten million blocks a second that is a millisecond or two.
 const QUANTUM: u32 = 16_384;
@@ -66,7 +66,7 @@ pub(crate) trait Debug {
     const ACTIVE: bool;
 
     /// `hart` is about to execute at its pc. Gives the number of bytes from there that it may execute.
-    fn before(&mut self, hart: &Hart, ram: &Memory) -> Result<u64, Stop>;
+    fn before(&mut self, hart: &Hart, bus: &Bus) -> Result<u64, Stop>;
     /// `hart` has executed what it was allowed to.
     fn after(&mut self, hart: &Hart, flow: Flow);
     /// Between two turns of harts, at cycle `now`.
@@ -81,7 +81,7 @@ pub(crate) struct Off;
 impl Debug for Off {
     const ACTIVE: bool = false;
 
-    fn before(&mut self, _hart: &Hart, _ram: &Memory) -> Result<u64, Stop> {
+    fn before(&mut self, _hart: &Hart, _bus: &Bus) -> Result<u64, Stop> {
         Ok(u64::MAX)
     }
     fn after(&mut self, _hart: &Hart, _flow: Flow) {}
@@ -99,6 +99,10 @@ pub(crate) struct Debugger {
     /// Virtual addresses, in whatever address space.
     pub breakpoints: BTreeSet<u64>,
     pub watches: Vec<Watch>,
+    /// Addresses whose breakpoints and watches are of one address space: its `satp`.
+    pub spaces: BTreeMap<u64, u64>,
+    /// The core cycle at which to stop.
+    pub until: Option<u64>,
     /// The hart that is to execute one instruction.
     pub step: Option<usize>,
     /// The only hart that may run.
@@ -106,11 +110,33 @@ pub(crate) struct Debugger {
     left: u32,
     /// Found after an instruction, reported before the next one.
     pending: Option<Stop>,
-    /// Hart, pc and instruction count of the breakpoint or watchpoint reported last: it is passed when the run goes on.
-    passed: Option<(usize, u64, u64)>,
+    /// Hart, pc and instruction count of the latest stop, and what was reported there: that is passed when the run goes on. gdb steps by
+    /// breakpoints of its own, so what was not reported is not passed.
+    passed: ((usize, u64, u64), Vec<Stop>),
 }
 
 impl Debugger {
+    /// One that stops at `addresses`.
+    pub fn with_breakpoints(addresses: impl IntoIterator<Item = u64>) -> Self {
+        Self { breakpoints: addresses.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A breakpoint or watch at `address` counts in the address space that `hart` executes in.
+    fn is_in_space(&self, hart: &Hart, address: u64) -> bool {
+        self.spaces.is_empty() || self.spaces.get(&address).is_none_or(|&satp| satp == hart.space_in_use())
+    }
+
+    /// The cycle that was waited for, once.
+    fn reach(&mut self, now: u64) -> Result<(), Stop> {
+        match self.until {
+            Some(cycle) if now >= cycle => {
+                self.until = None;
+                Err(Stop::Moment)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Forgets how the last run was to proceed; breakpoints and watches stay.
     pub fn clear_resume(&mut self) {
         self.step = None;
@@ -118,17 +144,22 @@ impl Debugger {
         self.pending = None;
     }
 
-    /// The breakpoint or watchpoint that the instruction at `hart`'s pc meets.
-    fn hit(&self, hart: &Hart, ram: &Memory) -> Option<Stop> {
-        if self.breakpoints.contains(&hart.pc) {
-            return Some(Stop::Breakpoint { hart: hart.id });
+    /// The breakpoint or watchpoint that the instruction at `hart`'s pc meets, and that was not reported of this very execution of it.
+    fn hit(&mut self, hart: &Hart, ram: &Memory) -> Option<Stop> {
+        let here = (hart.id, hart.pc, hart.instructions);
+        if self.passed.0 != here {
+            self.passed = (here, Vec::new());
         }
-        if self.watches.is_empty() {
-            return None;
-        }
-        let operand = hart.memory_operand(ram)?;
-        let watch = *self.watches.iter().find(|watch| watch.sees(&operand))?;
-        Some(Stop::Watchpoint { hart: hart.id, watch })
+        let breakpoint = self.breakpoints.contains(&hart.pc) && self.is_in_space(hart, hart.pc);
+        let breakpoint = breakpoint.then_some(Stop::Breakpoint { hart: hart.id });
+        let operand = if self.watches.is_empty() { None } else { hart.memory_operand(ram) };
+        let watchpoints = self.watches.iter().filter(|watch| {
+            operand.is_some_and(|operand| watch.sees(&operand)) && self.is_in_space(hart, watch.address)
+        });
+        let watchpoints = watchpoints.map(|&watch| Stop::Watchpoint { hart: hart.id, watch });
+        let stop = breakpoint.into_iter().chain(watchpoints).find(|stop| !self.passed.1.contains(stop))?;
+        self.passed.1.push(stop);
+        Some(stop)
     }
 
     fn tick(&mut self) -> Result<(), Stop> {
@@ -147,19 +178,21 @@ impl Debugger {
 impl Debug for Debugger {
     const ACTIVE: bool = true;
 
-    fn before(&mut self, hart: &Hart, ram: &Memory) -> Result<u64, Stop> {
+    fn before(&mut self, hart: &Hart, bus: &Bus) -> Result<u64, Stop> {
         self.tick()?;
-        if let Some(stop) = self.hit(hart, ram) {
-            let here = (hart.id, hart.pc, hart.instructions);
-            if self.passed != Some(here) {
-                self.passed = Some(here);
-                return Err(stop);
-            }
+        self.reach(hart.clock)?;
+        if !(self.breakpoints.is_empty() && self.watches.is_empty())
+            && let Some(stop) = self.hit(hart, &bus.ram)
+        {
+            return Err(stop);
         }
         if self.step == Some(hart.id) || !self.watches.is_empty() {
             return Ok(ONE_INSTRUCTION);
         }
-        let next = hart.pc.checked_add(1).and_then(|from| self.breakpoints.range(from..).next());
+        let next = hart
+            .pc
+            .checked_add(1)
+            .and_then(|from| self.breakpoints.range(from..).find(|&&at| self.is_in_space(hart, at)));
         Ok(next.map_or(u64::MAX, |at| at - hart.pc))
     }
 
@@ -169,8 +202,8 @@ impl Debug for Debugger {
         }
     }
 
-    fn between(&mut self, _now: u64, _bus: &Bus) -> Option<Stop> {
-        self.tick().err()
+    fn between(&mut self, now: u64, _bus: &Bus) -> Option<Stop> {
+        self.tick().and_then(|()| self.reach(now)).err()
     }
 
     fn only(&self) -> Option<usize> {

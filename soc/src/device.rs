@@ -23,9 +23,9 @@ pub enum BusError {
 pub trait Context {
     /// Simulated time of the access or event being handled.
     fn now(&self) -> SimTime;
-    /// Asks for [`Device::event`] with `token` after `delay`. There is no cancelling: a device that changes its mind
-    /// ignores stale tokens.
-    fn schedule(&mut self, delay: SimTime, token: u64);
+    /// Asks for [`Device::event`] with `token` at time `at`, which is not in the past, instead of the time that this device last
+    /// gave for this token. One at [`SimTime::END`] never comes.
+    fn alarm(&mut self, token: u64, at: SimTime);
     /// Sets the level of interrupt line `line` (0-based index into the lines that the board gave the device).
     fn irq(&mut self, line: usize, level: bool);
     /// Copies RAM to `buf`. Errors: [`BusError::Refused`] if any byte lies outside RAM.
@@ -99,7 +99,7 @@ pub(crate) mod testing {
     #[derive(Default)]
     pub struct Bench {
         pub now: SimTime,
-        pub scheduled: Vec<(SimTime, u64)>,
+        pub alarms: BTreeMap<u64, SimTime>,
         pub irqs: BTreeMap<usize, bool>,
         pub hart_lines: BTreeSet<(usize, u32, bool)>,
         pub stopped: Option<Exit>,
@@ -111,8 +111,8 @@ pub(crate) mod testing {
         fn now(&self) -> SimTime {
             self.now
         }
-        fn schedule(&mut self, delay: SimTime, token: u64) {
-            self.scheduled.push((delay, token));
+        fn alarm(&mut self, token: u64, at: SimTime) {
+            self.alarms.insert(token, at);
         }
         fn irq(&mut self, line: usize, level: bool) {
             self.irqs.insert(line, level);

@@ -32,6 +32,7 @@ mod moment;
 mod order;
 mod profile;
 mod trace;
+mod trouble;
 
 pub use config::{AccessedDirty, Config, Isa, Misaligned, Mode, UserInterrupts, parse_bytes};
 pub use error::SocError;

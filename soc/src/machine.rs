@@ -38,6 +38,7 @@ use crate::outcome::{End, HartReport, Outcome};
 use crate::time::SimTime;
 use crate::timing::rocket::Rocket;
 use crate::timing::{Functional, Path, Timing};
+use crate::trouble::{Trouble, Watchman};
 use crate::wire::loadgen::{Report, ReportHandle};
 use crate::wire::{Network, Nic};
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ struct Core {
     blocks: BlockCache,
     schedule: Schedule,
     max_cycles: u64,
+    /// A debugger wrote to memory.
+    overwritten: bool,
     /// The turn that a debugger interrupted.
     interrupted: Option<Turn>,
 }
@@ -133,6 +136,7 @@ impl Machine {
                 random: (config.schedule_seed != 0).then_some(SplitMix(config.schedule_seed)),
             },
             max_cycles: config.max_cycles.unwrap_or(u64::MAX),
+            overwritten: false,
             interrupted: None,
         };
         let engine = if timed {
@@ -261,15 +265,37 @@ impl Machine {
         }
     }
 
-    /// Runs as [`Machine::run`], but only to the first point between two turns of harts at which all of them have reached `cycle`: none, if
-    /// the run has come there. How it goes on does not depend on where it stopped.
+    /// Runs as [`Machine::run`], but only to the first block at which the hart whose turn it is, the one furthest behind, has reached `cycle`:
+    /// none, if the run has come there. How it goes on does not depend on where it stopped.
     pub fn run_to(&mut self, cycle: u64) -> Option<Outcome> {
         self.run_until(&mut Off, &[Moment::Cycle(cycle)])
     }
 
     /// True if `moment` has come.
     pub(crate) fn is_past(&self, moment: &Moment) -> bool {
-        moment.has_come(self.core.now(), &self.core.bus)
+        let turn = self.core.interrupted.map(|turn| self.core.harts[turn.hart].clock);
+        moment.has_come(turn.unwrap_or_else(|| self.core.reached()), &self.core.bus)
+    }
+
+    /// Runs until `watchman` finds the guest in trouble. If it was going to end with an error, the next run begins with that end. The end, if it
+    /// ends well.
+    pub(crate) fn run_to_trouble(&mut self, watchman: &mut Watchman) -> Result<Outcome, Trouble> {
+        loop {
+            let halt = self.advance(watchman);
+            self.core.bus.console.flush();
+            match halt {
+                Halt::Stop(Stop::Breakpoint { hart }) => {
+                    return Err(Trouble::Panic { hart, pc: self.core.harts[hart].pc });
+                }
+                Halt::Stop(_) => {}
+                Halt::End(end @ End::Exit(code)) if code != 0 => {
+                    self.core.bus.stop = Some(Exit::Code(code));
+                    return Err(Trouble::Ended(end));
+                }
+                Halt::End(End::IdleDeadlock) => return Err(Trouble::Ended(End::IdleDeadlock)),
+                Halt::End(end) => return Ok(self.outcome(end)),
+            }
+        }
     }
 
     /// Runs as [`Machine::run`], under `debugger`'s eyes, until the end or until it wants to be asked.
@@ -314,6 +340,12 @@ impl Machine {
                 turn.transferred = Some(true);
             }
         }
+    }
+
+    /// Lets a debugger write to RAM. False if it does not fit.
+    pub(crate) fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> bool {
+        self.core.overwritten = true;
+        self.core.bus.ram.store_coherent(offset, bytes)
     }
 
     /// Privilege and state of hart `id` in words; none if there is no such hart.
@@ -388,10 +420,15 @@ impl Core {
         running.unwrap_or_else(|| self.harts.iter().map(|hart| hart.clock).max().unwrap_or(0))
     }
 
+    /// How far the machine has come, in cycles: as [`Core::now`], but while no hart runs, events move it.
+    fn reached(&self) -> u64 {
+        let idle = self.harts.iter().all(|hart| hart.waiting);
+        if idle { self.now().max(self.bus.latest().as_ps() / CYCLE.as_ps()) } else { self.now() }
+    }
+
     fn run<T: Timing, D: Debug>(&mut self, timing: &mut T, debug: &mut D) -> Halt {
         let mut interrupted = self.interrupted.take();
-        if interrupted.is_some() && self.bus.ram.attention {
-            // The debugger wrote to memory.
+        if core::mem::take(&mut self.overwritten) {
             self.settle(timing);
         }
         // Of a turn that may not go on nothing is left to finish.
@@ -443,7 +480,7 @@ impl Core {
     ) -> Result<(Turn, Key, u64), Halt> {
         loop {
             if D::ACTIVE
-                && let Some(stop) = debug.between(self.now(), &self.bus)
+                && let Some(stop) = debug.between(self.reached(), &self.bus)
             {
                 return Err(Halt::Stop(stop));
             }
@@ -557,7 +594,7 @@ impl Core {
         let mut way = hart.way;
         loop {
             let bytes = if D::ACTIVE {
-                debug.before(hart, &bus.ram).map_err(|stop| {
+                debug.before(hart, bus).map_err(|stop| {
                     hart.way = way;
                     (transferred, stop)
                 })?

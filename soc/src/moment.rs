@@ -1,17 +1,18 @@
 //! Moments of a run that can be asked for: a cycle, or the end of a text on the console.
 //!
-//! A run stops at a moment between two turns of harts, so that it can be saved there and goes on as if it had not stopped.
+//! A run stops at the first block that comes behind the moment, in the middle of a hart's turn if need be, so that it can be saved there and
+//! goes on as if it had not stopped. The hart whose turn it is is the one furthest behind: in timed mode the others have reached the cycle, too,
+//! in fast mode some may be up to their slack short of it.
 
 use crate::bus::Bus;
 use crate::debug::{Debug, Stop};
 use crate::hart::Hart;
 use crate::hart::exec::Flow;
-use crate::memory::Memory;
 
 /// When.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Every running hart has reached this core cycle.
+    /// The hart whose turn it is has reached this core cycle.
     Cycle(u64),
     /// The console has printed this.
     Text(String),
@@ -38,11 +39,18 @@ pub(crate) struct Until<'a, D> {
     pub moments: &'a [Moment],
 }
 
+impl<D> Until<'_, D> {
+    fn check(&self, now: u64, bus: &Bus) -> Option<Stop> {
+        self.moments.iter().any(|moment| moment.has_come(now, bus)).then_some(Stop::Moment)
+    }
+}
+
 impl<D: Debug> Debug for Until<'_, D> {
     const ACTIVE: bool = true;
 
-    fn before(&mut self, hart: &Hart, ram: &Memory) -> Result<u64, Stop> {
-        if D::ACTIVE { self.observer.before(hart, ram) } else { Ok(u64::MAX) }
+    fn before(&mut self, hart: &Hart, bus: &Bus) -> Result<u64, Stop> {
+        self.check(hart.clock, bus).map_or(Ok(()), Err)?;
+        if D::ACTIVE { self.observer.before(hart, bus) } else { Ok(u64::MAX) }
     }
 
     fn after(&mut self, hart: &Hart, flow: Flow) {
@@ -50,8 +58,7 @@ impl<D: Debug> Debug for Until<'_, D> {
     }
 
     fn between(&mut self, now: u64, bus: &Bus) -> Option<Stop> {
-        let met = self.moments.iter().any(|moment| moment.has_come(now, bus));
-        if met { Some(Stop::Moment) } else { self.observer.between(now, bus) }
+        self.check(now, bus).or_else(|| self.observer.between(now, bus))
     }
 
     fn only(&self) -> Option<usize> {

@@ -15,7 +15,6 @@ use crate::bus::Bus;
 use crate::debug::{Debug, Stop};
 use crate::hart::Hart;
 use crate::hart::exec::Flow;
-use crate::memory::Memory;
 use crate::outcome::Privilege;
 use crate::symbols::Symbols;
 
@@ -88,7 +87,7 @@ impl Profiler {
 impl Debug for Profiler {
     const ACTIVE: bool = true;
 
-    fn before(&mut self, hart: &Hart, _ram: &Memory) -> Result<u64, Stop> {
+    fn before(&mut self, hart: &Hart, _bus: &Bus) -> Result<u64, Stop> {
         let busy = hart.clock - hart.statistics.idle_cycles;
         if let Some(last) = self.last[hart.id].take() {
             let spent = self.spent.entry(last.place).or_default();

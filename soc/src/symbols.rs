@@ -69,6 +69,14 @@ impl Symbols {
             .map(|(program, _)| program.as_str())
     }
 
+    /// Where panics begin in the parts of an image that lie at the same address in every address space (kernel, firmware), and in a
+    /// program that is alone: Rust's panic handler, or C's `panic`.
+    pub(crate) fn panics(&self) -> impl Iterator<Item = u64> {
+        let everywhere = ["kernel", "firmware", SELF].into_iter().filter_map(|name| self.programs.get(name));
+        let is_panic = |name: &str| name == "panic" || name.ends_with("rust_begin_unwind");
+        everywhere.flatten().filter(move |(_, (_, name))| is_panic(name)).map(|(&address, _)| address)
+    }
+
     /// `function+0xoffset` of `pc` in `program`.
     pub fn function(&self, program: &str, pc: u64) -> Option<String> {
         self.find(program, pc).map(|(offset, name)| format!("{name}+{offset:#x}"))
@@ -127,6 +135,21 @@ mod tests {
     fn symbols() -> Symbols {
         let functions = [(0x1000, (0x20, "start".to_owned())), (0x2000, (0, "label".to_owned()))];
         Symbols { programs: [("kernel".to_owned(), functions.into())].into() }
+    }
+
+    #[test]
+    fn panics_are_found_where_addresses_are_unique() {
+        let functions = |functions: &[(u64, &str)]| {
+            functions.iter().map(|&(address, name)| (address, (4, name.to_owned()))).collect::<BTreeMap<_, _>>()
+        };
+        let symbols = Symbols {
+            programs: BTreeMap::from([
+                ("kernel".to_owned(), functions(&[(16, "__rustc::rust_begin_unwind"), (32, "main")])),
+                ("firmware".to_owned(), functions(&[(64, "panic"), (80, "panic_less")])),
+                ("hello".to_owned(), functions(&[(128, "__rustc::rust_begin_unwind")])),
+            ]),
+        };
+        assert_eq!(symbols.panics().collect::<Vec<_>>(), [16, 64]);
     }
 
     #[test]

@@ -129,9 +129,12 @@ impl Context for FakeContext {
         self.now
     }
 
-    fn schedule(&mut self, delay: SimTime, token: u64) {
-        self.sequence += 1;
-        self.events.push(Reverse((self.now + delay, self.sequence, token)));
+    fn alarm(&mut self, token: u64, at: SimTime) {
+        self.events.retain(|Reverse((_, _, pending))| *pending != token);
+        if at < SimTime::END {
+            self.sequence += 1;
+            self.events.push(Reverse((at, self.sequence, token)));
+        }
     }
 
     fn irq(&mut self, line: usize, level: bool) {

@@ -55,22 +55,35 @@ struct Served {
 }
 
 fn serve(elf: &Path, more: &[&str]) -> Served {
+    let mut served = start(elf, &[&["--gdb=127.0.0.1:0"], more].concat());
+    served.find_address();
+    served
+}
+
+fn start(elf: &Path, more: &[&str]) -> Served {
     let mut child = Command::new(env!("CARGO_BIN_EXE_soc"))
-        .args(["run", "--gdb=127.0.0.1:0", "--digest"])
+        .args(["run", "--digest"])
         .args(more)
         .arg(elf)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command was built with this test");
-    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("the command says where it listens");
-    let address = line.trim().rsplit(' ').next().expect("a line has a last word").to_owned();
-    Served { child, stderr, address }
+    let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    Served { child, stderr, address: String::new() }
 }
 
 impl Served {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).expect("the command speaks");
+        line
+    }
+
+    fn find_address(&mut self) {
+        self.address = self.line().trim().rsplit(' ').next().expect("a line has a last word").to_owned();
+    }
+
     /// Exit code and the rest of standard error.
     fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
@@ -228,6 +241,96 @@ fn kill_and_lost_connections() {
 }
 
 #[test]
+fn floating_point_registers_and_a_watch_right_behind_a_step() {
+    let served = serve(&program("gdb-steps.elf"), &[]);
+    let mut gdb = Client::connect(&served.address);
+    gdb.ask("qSupported:swbreak+;hwbreak+;vContSupported+");
+    let description = gdb.ask("qXfer:features:read:target.xml:0,fff");
+    assert!(description.contains("org.gnu.gdb.riscv.fpu") && description.contains("fs11"), "{description}");
+    assert_eq!(gdb.register(33 + 10), 0, "fa0");
+    gdb.expect(&format!("P{:x}=0100000000000000", 33 + 10), "E");
+    // Onto the store, and the watch only then.
+    for _ in 0..4 {
+        gdb.expect("vCont;s:1", "T05");
+    }
+    // As gdb steps.
+    gdb.expect(&format!("Z0,{:x},4", LOOP + 4), "OK");
+    gdb.expect("vCont;c:1", "T05");
+    gdb.expect(&format!("z0,{:x},4", LOOP + 4), "OK");
+    assert_eq!((gdb.register(32), gdb.word(COUNTER)), (LOOP + 4, 0));
+    gdb.expect(&format!("Z2,{COUNTER:x},8"), "OK");
+    let stop = gdb.ask("vCont;c:1");
+    assert!(stop.contains("watch:"), "{stop}");
+    assert_eq!((gdb.register(32), gdb.word(COUNTER)), (LOOP + 4, 0), "the very next store is not missed");
+    gdb.expect(&format!("z2,{COUNTER:x},8"), "OK");
+    gdb.expect("vCont;c:1", "W2a");
+    assert_eq!(served.end().0, Some(42));
+}
+
+/// `switch` runs two user programs at one address; a bound breakpoint stops one of them only.
+#[test]
+fn breakpoints_of_one_address_space() {
+    const USER_AT: u64 = 0x1_0000;
+    let served = serve(&guest::program("switch"), &["--max-cycles", "400000"]);
+    let mut gdb = Client::connect(&served.address);
+    gdb.ask("qSupported:swbreak+;hwbreak+;vContSupported+");
+    let monitor = |gdb: &mut Client, command: &str| {
+        gdb.send(&format!("qRcmd,{}", command.bytes().map(|byte| format!("{byte:02x}")).collect::<String>()));
+        let mut text = Vec::new();
+        loop {
+            let answer = gdb.receive();
+            let Some(hex) = answer.strip_prefix('O').filter(|rest| *rest != "K") else { break };
+            text.extend(
+                hex.as_bytes()
+                    .chunks(2)
+                    .map(|two| u8::from_str_radix(std::str::from_utf8(two).expect("hex"), 16).expect("hex")),
+            );
+        }
+        String::from_utf8(text).expect("text")
+    };
+    const SATP: u64 = 65 + 0x180;
+    gdb.expect(&format!("Z0,{USER_AT:x},4"), "OK");
+    let mut spaces = Vec::new();
+    while spaces.len() < 2 {
+        gdb.expect("vCont;c:1", "T05");
+        let space = gdb.register(SATP);
+        if !spaces.contains(&space) {
+            spaces.push(space);
+        }
+    }
+    monitor(&mut gdb, &format!("bind {USER_AT:#x} {:#x}", spaces[1]));
+    assert_eq!(monitor(&mut gdb, "binds"), format!("{USER_AT:#x} in {:#x}\n", spaces[1]));
+    for _ in 0..4 {
+        gdb.expect("vCont;c:1", "T05");
+        assert_eq!((gdb.register(32), gdb.register(SATP)), (USER_AT, spaces[1]));
+    }
+    gdb.expect(&format!("z0,{USER_AT:x},4"), "OK");
+    let help = monitor(&mut gdb, "help");
+    assert!(help.contains("monitor bind ADDR SATP") && help.lines().count() >= 5, "{help}");
+    // A cycle to stop at.
+    monitor(&mut gdb, "until 300000");
+    gdb.expect("vCont;c:1", "S05");
+    let now = monitor(&mut gdb, "cycles");
+    assert!(now.starts_with("3000"), "{now}");
+    gdb.expect("vKill;1", "OK");
+    assert_eq!(served.end().0, Some(137));
+}
+
+#[test]
+fn a_failing_guest_waits_for_gdb() {
+    let elf = program("gdb-trouble.elf");
+    let mut served = start(&elf, &["--break-on-panic=127.0.0.1:0"]);
+    let told = served.line();
+    assert_eq!(told, "soc: the guest is about to end with code 42\n");
+    served.find_address();
+    let mut gdb = Client::connect(&served.address);
+    gdb.ask("qSupported:swbreak+;hwbreak+;vContSupported+");
+    assert_eq!((gdb.register(32), gdb.register(6)), (ENTRY + 0x2c, 3), "the machine is as it was");
+    gdb.expect("vCont;c:1", "W2a");
+    assert_eq!(served.end().0, Some(42));
+}
+
+#[test]
 fn real_gdb() {
     if Command::new("gdb-multiarch").arg("--version").output().is_err() {
         // Not by the print macros: the test runner hides those of a test that passes.
@@ -249,6 +352,13 @@ fn real_gdb() {
         format!("printf \"counter %d\\n\", *(long *){COUNTER:#x}"),
         "stepi".to_owned(),
         "printf \"stepped to %#lx\\n\", $pc".to_owned(),
+        // A watch set when the next instruction is the store.
+        "delete".to_owned(),
+        "stepi".to_owned(),
+        format!("watch *(long *){COUNTER:#x}"),
+        "continue".to_owned(),
+        "printf \"again before %#lx\\n\", $pc".to_owned(),
+        format!("printf \"then %d\\n\", *(long *){COUNTER:#x}"),
         "monitor cycles".to_owned(),
         "monitor stats".to_owned(),
         "delete".to_owned(),
@@ -265,6 +375,8 @@ fn real_gdb() {
         "stepped to 0x80000010",
         "changed before 0x80000018",
         "counter 1",
+        "again before 0x80000018",
+        "then 2",
         " cycles, ",
         "user-interrupts 0",
         "exited with code 052",

@@ -9,6 +9,7 @@ use crate::symbols::Symbols;
 use crate::terminal::Terminal;
 use crate::time::SimTime;
 use crate::trace::Tracer;
+use crate::trouble::{Fault, Trouble, Watchman};
 use crate::wire::link::FrameLog;
 use crate::wire::loadgen::Report;
 use crate::wire::{NetSpec, Network};
@@ -35,6 +36,10 @@ pub(super) struct Watch {
     /// Wait for gdb before the first instruction and obey it [default address: 127.0.0.1:1234]
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_ADDRESS)]
     gdb: Option<String>,
+    /// When the guest panics or is about to end with an error, wait for gdb there [default address: 127.0.0.1:1234]
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_ADDRESS,
+        conflicts_with_all = ["gdb", "trace", "profile", "snapshot"])]
+    break_on_panic: Option<String>,
     /// Print what each hart did, to standard error
     #[arg(long)]
     stats: bool,
@@ -85,7 +90,7 @@ impl Watch {
             if self.trace.is_some() {
                 link.observe(&frames);
             }
-            if !self.snapshot.is_empty() || self.gdb.is_some() {
+            if !self.snapshot.is_empty() || self.gdb.is_some() || self.break_on_panic.is_some() {
                 link.keep_calls();
             }
         }
@@ -100,13 +105,13 @@ impl Watch {
         }
         let console_symbols = symbols.clone();
         machine.set_console(move |bytes| print_console(&console_symbols, bytes));
-        let outcome = match &self.gdb {
+        let outcome = match self.gdb.as_ref().or(self.break_on_panic.as_ref()) {
             None => match (&self.trace, &self.profile) {
                 (Some(path), _) => self.run_traced(machine, frames, path)?,
                 (None, Some(path)) => self.run_profiled(machine, symbols, path)?,
                 (None, None) => self.run(machine, &mut Off)?,
             },
-            Some(address) => match serve_gdb(machine, address)? {
+            Some(address) => match self.debug(machine, address, symbols)? {
                 Some(outcome) => outcome,
                 None => return Ok(KILLED),
             },
@@ -138,6 +143,18 @@ impl Watch {
         let outcome = self.run(machine, &mut profiler)?;
         profiler.write(symbols, BufWriter::new(file)).map_err(in_words)?;
         Ok(outcome)
+    }
+
+    /// Runs as gdb wants, from the start or from the first trouble on; none, if gdb has killed the machine.
+    fn debug(&self, machine: &mut Machine, address: &str, symbols: &Symbols) -> Result<Option<Outcome>, String> {
+        if self.gdb.is_none() {
+            let mut watchman = Watchman::new(symbols.panics());
+            match machine.run_to_trouble(&mut watchman) {
+                Ok(outcome) => return Ok(Some(outcome)),
+                Err(trouble) => eprintln!("soc: {}", describe(trouble, watchman.fault, symbols)),
+            }
+        }
+        serve_gdb(machine, address)
     }
 
     /// Runs under `observer`'s eyes to the end, and saves the machine where that was asked for.
@@ -188,6 +205,23 @@ impl Watch {
             let hex: String = machine.digest().iter().map(|byte| format!("{byte:02x}")).collect();
             eprintln!("digest {hex}");
         }
+    }
+}
+
+/// One line on what has happened.
+fn describe(trouble: Trouble, fault: Option<Fault>, symbols: &Symbols) -> String {
+    let place = |pc| symbols.anywhere(pc).unwrap_or_else(|| format!("{pc:#x}"));
+    let end = match trouble {
+        Trouble::Panic { hart, pc } => return format!("hart {hart} enters {}", place(pc)),
+        Trouble::Ended(End::Exit(code)) => format!("the guest is about to end with code {code}"),
+        Trouble::Ended(_) => "all harts wait and nothing is left to wake one".to_owned(),
+    };
+    match fault {
+        Some(Fault { hart, pc, cause, value, clock }) => {
+            let cause = crate::trace::names::trap(cause);
+            format!("{end}; the last fault of a program: {cause} at {value:#x}, pc {pc:#x}, hart {hart}, cycle {clock}")
+        }
+        None => end,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The host-target interface of the RISC-V test programs: the words `tohost` and `fromhost` in the program's own memory.
 //!
-//! `tohost` holds a device (bits 63:56), a command (55:48) and a payload. Device 1, command 1 prints a byte. Device 0, command 0 ends
+//! `tohost` holds a device (bits 63:56), a command (55:48) and a payload. Device 1, command 1 prints a byte; command 0 asks for one, which comes
+//! in `fromhost` as soon as one has been typed (riscv-isa-sim, `bcd_t`: device 1, command 0, payload 0x100 | byte). Device 0, command 0 ends
 //! the run with payload / 2 if the payload is odd; an even one is the address of a system call of the proxy kernel: eight words, number
 //! first. Of those there are `write` and `exit`; others give -38 (ENOSYS). Answers to system calls are announced in `fromhost`.
 //!
@@ -12,9 +13,12 @@ use crate::device::state_is_all;
 use crate::device::{BusError, Context, Device, Exit};
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// Token of the event that says that `tohost` was stored to.
 pub const STORED: u64 = u64::MAX;
+/// Tokens of typed bytes: this and the byte.
+pub const TYPED: u64 = 1 << 8;
 const HALF_ALONE: SimTime = SimTime::from_us(1);
 
 const CALL_WRITE: u64 = 64;
@@ -32,12 +36,15 @@ pub struct Htif {
     low: bool,
     high: bool,
     alone: Timer,
+    typed: VecDeque<u8>,
+    /// The program waits for a byte.
+    asked: bool,
 }
 
 impl Htif {
     /// The interface with its words at these physical addresses.
     pub fn new(to_host: u64, from_host: Option<u64>) -> Self {
-        Self { to_host, from_host, low: false, high: false, alone: Timer::new(0) }
+        Self { to_host, from_host, low: false, high: false, alone: Timer::new(0), typed: VecDeque::new(), asked: false }
     }
 
     /// Address of `tohost`.
@@ -70,11 +77,28 @@ impl Htif {
                     let _ = cx.dma_write(from_host, &1u64.to_le_bytes());
                 }
             }
+            (0x0100, _) => {
+                self.asked = true;
+                self.clear(cx);
+                self.give(cx);
+            }
             (0x0101, payload) => {
                 cx.console(payload as u8);
                 self.clear(cx);
             }
             _ => self.clear(cx),
+        }
+    }
+
+    /// Gives the program the byte that it waits for, if there is one.
+    fn give(&mut self, cx: &mut dyn Context) {
+        if self.asked
+            && let Some(from_host) = self.from_host
+            && let Some(byte) = self.typed.pop_front()
+        {
+            self.asked = false;
+            // A bad symbol is the program's own fault.
+            let _ = cx.dma_write(from_host, &(1 << 56 | 0x100 | u64::from(byte)).to_le_bytes());
         }
     }
 
@@ -129,7 +153,10 @@ impl Device for Htif {
     }
 
     fn event(&mut self, cx: &mut dyn Context, token: u64) {
-        if token != STORED {
+        if token & TYPED != 0 && token != STORED {
+            self.typed.push_back(token as u8);
+            self.give(cx);
+        } else if token != STORED {
             if self.alone.fires(token) {
                 self.act(cx);
             }
@@ -178,6 +205,22 @@ mod tests {
             self.store(TO_HOST, &CALL.to_le_bytes());
             u64::from(self.1.word(CALL)) | u64::from(self.1.word(CALL + 4)) << 32
         }
+    }
+
+    #[test]
+    fn a_typed_byte_is_given_when_it_is_asked_for_and_there() {
+        let mut p = Program::new();
+        let given = |p: &Program| u64::from_le_bytes(p.1.ram(FROM_HOST, 8).try_into().unwrap());
+        let byte = |byte: u8| 1 << 56 | 0x100 | u64::from(byte);
+        p.0.event(&mut p.1, TYPED | u64::from(b'a'));
+        assert_eq!(given(&p), 0, "not asked for");
+        p.store(TO_HOST, &(1u64 << 56).to_le_bytes());
+        assert_eq!((given(&p), p.1.word(TO_HOST + 4)), (byte(b'a'), 0));
+        p.store(FROM_HOST, &[0; 8]);
+        p.store(TO_HOST, &(1u64 << 56).to_le_bytes());
+        assert_eq!(given(&p), 0, "nothing there");
+        p.0.event(&mut p.1, TYPED | u64::from(b'b'));
+        assert_eq!(given(&p), byte(b'b'));
     }
 
     #[test]

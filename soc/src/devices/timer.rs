@@ -1,7 +1,6 @@
-//! A one-shot timer of a device that can be moved and stopped, over [`Context::schedule`], which can do neither.
+//! A one-shot timer of a device that can be moved and stopped, over [`Context::alarm`].
 //!
-//! Each arming has its own token; a token of an earlier arming is stale and ignored. A device gives each of its timers a `kind`, so
-//! that their tokens never meet.
+//! Its token is its `kind`, of which each timer of a device has another. A timer that is stopped lets its event come, and ignores it.
 
 use crate::device::Context;
 use crate::time::SimTime;
@@ -11,22 +10,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Timer {
     kind: u8,
-    generation: u64,
     due: Option<SimTime>,
 }
 
 impl Timer {
     /// A stopped timer.
     pub(crate) const fn new(kind: u8) -> Self {
-        Self { kind, generation: 0, due: None }
+        Self { kind, due: None }
     }
 
     /// Starts, or moves, the timer to `at`, which is not in the past.
     pub(crate) fn arm(&mut self, cx: &mut dyn Context, at: SimTime) {
-        self.generation += 1;
         self.due = Some(at);
-        let delay = at - cx.now();
-        cx.schedule(delay, self.token());
+        cx.alarm(self.kind.into(), at);
     }
 
     /// Stops the timer.
@@ -39,12 +35,8 @@ impl Timer {
         self.due
     }
 
-    /// True, once, if `token` is that of the present arming.
+    /// True, once, if `token` is this timer's and it was not stopped.
     pub(crate) fn fires(&mut self, token: u64) -> bool {
-        self.due.is_some() && token == self.token() && self.due.take().is_some()
-    }
-
-    fn token(&self) -> u64 {
-        self.generation << 8 | u64::from(self.kind)
+        token == u64::from(self.kind) && self.due.take().is_some()
     }
 }

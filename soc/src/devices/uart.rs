@@ -80,7 +80,7 @@ impl Uart {
         match keyboard.poll(cx.now()) {
             Typed::Bytes(bytes) => {
                 self.received.extend(bytes);
-                cx.schedule(ASK_EVERY, ASK_KEYBOARD);
+                cx.alarm(ASK_KEYBOARD, cx.now() + ASK_EVERY);
             }
             Typed::Closed => self.keyboard = None,
             Typed::Quit(code) => cx.stop(Exit::Code(code)),
@@ -241,10 +241,11 @@ mod tests {
             vec![Typed::Bytes(b"a".to_vec()), Typed::Bytes(Vec::new()), Typed::Bytes(b"bc".to_vec()), Typed::Closed];
         let (mut uart, mut cx) = (Uart::default(), Bench::default());
         uart.set_keyboard(Box::new(Script(typed.into_iter())));
-        for _ in 0..6 {
+        for asked in 0..6 {
             uart.event(&mut cx, ASK_KEYBOARD);
+            let again = (asked < 3).then_some((ASK_KEYBOARD, cx.now + ASK_EVERY));
+            assert_eq!(cx.alarms.pop_first(), again, "not asked again once it is closed");
         }
-        assert_eq!(cx.scheduled, [(ASK_EVERY, ASK_KEYBOARD); 3], "not asked again once it is closed");
         let got: Vec<u64> = (0..4).map(|_| uart.read(&mut cx, RBR_THR, 1).unwrap()).collect();
         assert_eq!((got, cx.stopped), (vec![b'a'.into(), b'b'.into(), b'c'.into(), 0], None));
         uart.set_keyboard(Box::new(Script(Vec::new().into_iter())));

@@ -1,5 +1,5 @@
-//! The registers that gdb is told of, with the numbers that gdb gives them (`gdb/riscv-tdep.h`): x0 to x31, pc, CSRs from 65,
-//! privilege.
+//! The registers that gdb is told of, with the numbers that gdb gives them (`gdb/riscv-tdep.h`): x0 to x31, pc, f0 to f31,
+//! CSRs from 65, privilege.
 
 use gdbstub::arch::{Arch, RegId, Registers};
 use std::fmt::Write;
@@ -7,9 +7,13 @@ use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
 const PC: usize = 32;
+const FIRST_FLOAT: usize = 33;
 const FIRST_CSR: usize = 65;
 const PRIVILEGE: usize = FIRST_CSR + 4096;
 const BYTES: NonZeroUsize = NonZeroUsize::new(8).expect("8 is not 0");
+
+/// Those of the floating-point feature.
+const FLOAT_CSRS: [(u16, &str); 3] = [(0x001, "fflags"), (0x002, "frm"), (0x003, "fcsr")];
 
 /// CSRs by name. The PMP registers are left out: a window full of zeros hides the rest.
 const CSRS: [(u16, &str); 43] = [
@@ -65,6 +69,11 @@ fn describe() -> String {
         "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "fp", "s1", "a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7",
         "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
     ];
+    const F: [&str; 32] = [
+        "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "fs0", "fs1", "fa0", "fa1", "fa2", "fa3", "fa4", "fa5",
+        "fa6", "fa7", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9", "fs10", "fs11", "ft8", "ft9", "ft10",
+        "ft11",
+    ];
     let mut xml = String::from(
         "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\"><target version=\"1.0\">\
          <architecture>riscv:rv64</architecture>",
@@ -84,6 +93,9 @@ fn describe() -> String {
     };
     let x = X.iter().enumerate().map(|(number, name)| (number, *name, kind(number)));
     feature("cpu", &mut x.chain([(PC, "pc", "code_ptr")]));
+    let f = F.iter().enumerate().map(|(number, name)| (FIRST_FLOAT + number, *name, "ieee_double"));
+    let float_csrs = FLOAT_CSRS.iter().map(|&(number, name)| (FIRST_CSR + usize::from(number), name, "int"));
+    feature("fpu", &mut f.chain(float_csrs));
     feature("csr", &mut CSRS.iter().map(|&(number, name)| (FIRST_CSR + usize::from(number), name, "int")));
     feature("virtual", &mut [(PRIVILEGE, "priv", "int")].into_iter());
     xml.push_str("</target>");
@@ -140,6 +152,7 @@ impl Registers for General {
 pub(super) enum Register {
     X(usize),
     Pc,
+    F(usize),
     Csr(u32),
     Privilege,
 }
@@ -149,6 +162,7 @@ impl RegId for Register {
         let register = match id {
             0..PC => Self::X(id),
             PC => Self::Pc,
+            FIRST_FLOAT..FIRST_CSR => Self::F(id - FIRST_FLOAT),
             FIRST_CSR..PRIVILEGE => Self::Csr((id - FIRST_CSR) as u32),
             PRIVILEGE => Self::Privilege,
             _ => return None,

@@ -121,7 +121,8 @@ fn converse<'a>(mut state: State<'a, Debuggee<'a>, Link>, debuggee: &mut Debugge
 fn stop_reason(debuggee: &Debuggee, halt: Halt) -> Option<MultiThreadStopReason<u64>> {
     Some(match halt {
         Halt::End(end) => MultiThreadStopReason::Exited(debuggee.exit_code(end)),
-        Halt::Stop(Stop::Quantum | Stop::Moment) => return None,
+        Halt::Stop(Stop::Quantum) => return None,
+        Halt::Stop(Stop::Moment) => MultiThreadStopReason::Signal(Signal::SIGTRAP),
         Halt::Stop(Stop::Breakpoint { hart }) => MultiThreadStopReason::SwBreak(tid(hart)),
         Halt::Stop(Stop::Stepped { hart }) => {
             MultiThreadStopReason::SignalWithThread { tid: tid(hart), signal: Signal::SIGTRAP }

@@ -32,7 +32,10 @@ const FAULT: u8 = 14;
 const MONITOR: &str = "\
 monitor cycles           simulated time
 monitor stats            what each hart did
-monitor snapshot FILE    saves the machine; soc restore FILE goes on from there";
+monitor snapshot FILE    saves the machine; soc restore FILE goes on from there
+monitor until CYCLE      the next continue stops at this core cycle at the latest
+monitor bind ADDR SATP   break- and watchpoints at ADDR count in the address space of SATP only; any for all
+monitor binds            what is bound";
 
 /// The thread id of a hart.
 pub(super) fn tid(hart: usize) -> Tid {
@@ -140,7 +143,7 @@ impl MultiThreadBase for Debuggee<'_> {
         while done < data.len() {
             let at = start.wrapping_add(done as u64);
             let (offset, len) = self.part(hart, at, data.len() - done).ok_or(TargetError::Errno(FAULT))?;
-            if !self.machine.bus().ram.store_coherent(offset, &data[done..done + len]) {
+            if !self.machine.overwrite(offset, &data[done..done + len]) {
                 return Err(TargetError::Errno(FAULT));
             }
             done += len;
@@ -170,6 +173,7 @@ impl SingleRegisterAccess<Tid> for Debuggee<'_> {
         let value = match register {
             Register::X(number) => Some(hart.x[number]),
             Register::Pc => Some(hart.pc),
+            Register::F(number) => Some(hart.f[number]),
             Register::Csr(number) => hart.csr_now(number, &bus.lines),
             Register::Privilege => Some(hart.privilege as u64),
         };
@@ -185,8 +189,14 @@ impl SingleRegisterAccess<Tid> for Debuggee<'_> {
             Register::X(0) => {}
             Register::X(number) => self.machine.harts()[hart].x[number] = value,
             Register::Pc => self.machine.move_hart(hart, value),
+            // As an instruction would: none writes them while they are off.
+            Register::F(number) if self.machine.harts()[hart].csrs.has_float() => {
+                let hart = &mut self.machine.harts()[hart];
+                hart.f[number] = value;
+                hart.csrs.float_written();
+            }
             // The rest is for looking only: a write has effects that belong to an instruction.
-            Register::Csr(_) | Register::Privilege => return Err(TargetError::NonFatal),
+            Register::F(_) | Register::Csr(_) | Register::Privilege => return Err(TargetError::NonFatal),
         }
         Ok(())
     }
@@ -268,6 +278,14 @@ impl HwBreakpoint for Debuggee<'_> {
     }
 }
 
+/// Decimal, or hexadecimal with 0x.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
 fn watch(address: u64, bytes: u64, kind: WatchKind) -> Watch {
     Watch { address, bytes, reads: kind != WatchKind::Write, writes: kind != WatchKind::Read }
 }
@@ -291,10 +309,28 @@ impl MonitorCmd for Debuggee<'_> {
         match command {
             b"cycles" => outputln!(out, "{} cycles, {} ns", outcome.cycles, outcome.time.as_ns()),
             b"stats" => outputln!(out, "{}", outcome.statistics().trim_end()),
-            _ => match command.strip_prefix(b"snapshot ").map(String::from_utf8_lossy) {
-                Some(path) => self.save(path.trim(), &mut out),
-                None => outputln!(out, "{MONITOR}"),
-            },
+            b"binds" => {
+                for (address, satp) in &self.debugger.spaces {
+                    outputln!(out, "{address:#x} in {satp:#x}");
+                }
+            }
+            _ => {
+                let text = String::from_utf8_lossy(command);
+                let words: Vec<&str> = text.split_whitespace().collect();
+                match (words.as_slice(), text.strip_prefix("snapshot ")) {
+                    (_, Some(path)) => self.save(path.trim(), &mut out),
+                    (["until", cycle], _) => match number(cycle) {
+                        Some(cycle) => self.debugger.until = Some(cycle),
+                        None => outputln!(out, "{cycle} is no cycle"),
+                    },
+                    (["bind", address, space], _) => match (number(address), number(space)) {
+                        (Some(address), Some(satp)) => drop(self.debugger.spaces.insert(address, satp)),
+                        (Some(address), None) if *space == "any" => drop(self.debugger.spaces.remove(&address)),
+                        _ => outputln!(out, "{address} or {space} is no number"),
+                    },
+                    _ => outputln!(out, "{MONITOR}"),
+                }
+            }
         }
         Ok(())
     }

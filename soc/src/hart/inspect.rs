@@ -58,6 +58,11 @@ impl Hart {
         })
     }
 
+    /// The `satp` that instructions are fetched through; 0 without translation.
+    pub fn space_in_use(&self) -> u64 {
+        if self.fetch_space.root.is_some() { self.csrs.satp } else { 0 }
+    }
+
     /// CSR `number` as machine mode would read it now; none if there is no such register.
     pub fn csr_now(&self, number: u32, lines: &Lines) -> Option<u64> {
         let around = self.surroundings(lines.of(self.id), self.clock, self.instructions);

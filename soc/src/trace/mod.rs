@@ -14,7 +14,7 @@
 //! for each stay in the kernel, named by what led there; inside it those of the firmware. Programs are not told apart by more than
 //! their address space: names of processes are the guest's own business.
 
-mod names;
+pub(crate) mod names;
 mod perfetto;
 
 use std::collections::HashMap;
@@ -26,7 +26,6 @@ use crate::bus::Bus;
 use crate::debug::{Debug, Stop};
 use crate::hart::Hart;
 use crate::hart::exec::Flow;
-use crate::memory::Memory;
 use crate::outcome::Privilege;
 use crate::wire::link::{Direction, FrameLog};
 use perfetto::{Arguments, Group, Trace, Track};
@@ -215,7 +214,7 @@ fn wire(direction: Direction) -> Track {
 impl Debug for Tracer {
     const ACTIVE: bool = true;
 
-    fn before(&mut self, hart: &Hart, _ram: &Memory) -> Result<u64, Stop> {
+    fn before(&mut self, hart: &Hart, _bus: &Bus) -> Result<u64, Stop> {
         if (self.from..self.to).contains(&hart.clock) {
             self.look(hart);
         } else if hart.clock >= self.to {

@@ -50,7 +50,7 @@ const SBI: [(u64, &str); 8] = [
 ];
 
 /// The trap with this cause (interrupt flag in bit 63).
-pub(super) fn trap(cause: u64) -> String {
+pub(crate) fn trap(cause: u64) -> String {
     let (names, code) = if cause >> 63 != 0 { (&INTERRUPTS[..], cause << 1 >> 1) } else { (&EXCEPTIONS[..], cause) };
     match names.get(code as usize) {
         Some(name) if !name.is_empty() => (*name).to_owned(),
