@@ -81,7 +81,7 @@ pub const AXI_DMA_MM2S_IRQ: u32 = 13;
 pub const AXI_DMA_S2MM_IRQ: u32 = 14;
 /// PLIC source of the GEM, as on QEMU's `sifive_u`.
 pub const GEM_IRQ: u32 = 53;
-/// MAC address in the device tree; locally administered.
+/// Usual station address of the NIC; locally administered.
 pub const MAC_ADDRESS: [u8; 6] = [0x02, 0x57, 0x4B, 0x4C, 0x00, 0x01];
 
 const PHANDLE_PLIC: u32 = 1;
@@ -262,9 +262,9 @@ fn soc(config: &Config) -> DeviceTreeNode {
     }
     children.extend((0..VIRTIO_SLOTS).map(virtio_slot));
     match config.net.nic {
-        Nic::Axi => children.extend(axi_ethernet()),
+        Nic::Axi => children.extend(axi_ethernet(&config.mac_address)),
         Nic::Virtio => {}
-        Nic::Gem => children.extend(gem()),
+        Nic::Gem => children.extend(gem(&config.mac_address)),
     }
     node(
         "soc",
@@ -294,7 +294,7 @@ fn virtio_slot(slot: usize) -> DeviceTreeNode {
 }
 
 /// Linux bindings `xlnx,axi-dma.yaml` (v1.00.a form) and `xlnx,axi-ethernet.yaml`.
-fn axi_ethernet() -> [DeviceTreeNode; 2] {
+fn axi_ethernet(mac: &[u8; 6]) -> [DeviceTreeNode; 2] {
     let build = crate::devices::axi_nic::Build::default();
     let phy = node(
         "mdio",
@@ -309,7 +309,7 @@ fn axi_ethernet() -> [DeviceTreeNode; 2] {
             [],
         )],
     );
-    let mac = property_bytes("local-mac-address", &MAC_ADDRESS);
+    let mac = property_bytes("local-mac-address", mac);
     [
         node(
             &format!("dma@{:x}", AXI_DMA.base),
@@ -348,7 +348,7 @@ fn axi_ethernet() -> [DeviceTreeNode; 2] {
 }
 
 /// Linux binding `cdns,macb.yaml`, the form of the FU540, whose two clocks are one here.
-fn gem() -> [DeviceTreeNode; 2] {
+fn gem(mac: &[u8; 6]) -> [DeviceTreeNode; 2] {
     let window = |offset, size| Window { base: GEM.base + offset, size };
     let phy = node("ethernet-phy@0", vec![cells("reg", &[0]), cells("phandle", &[PHANDLE_PHY])], []);
     let clock = node(
@@ -371,7 +371,7 @@ fn gem() -> [DeviceTreeNode; 2] {
             ]),
             parent(),
             cells("interrupts", &[GEM_IRQ]),
-            property_bytes("local-mac-address", &MAC_ADDRESS),
+            property_bytes("local-mac-address", mac),
             text("phy-mode", &["gmii"]),
             cells("phy-handle", &[PHANDLE_PHY]),
             text("clock-names", &["pclk", "hclk"]),

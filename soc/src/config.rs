@@ -1,6 +1,6 @@
 //! What a machine is built from. Everything that may change a result is here, so that a configuration and an image name a run.
 
-use crate::board::DISK_SLOTS;
+use crate::board::{DISK_SLOTS, MAC_ADDRESS};
 use crate::disk::DiskSpec;
 use crate::error::SocError;
 use crate::wire::NetSpec;
@@ -97,6 +97,8 @@ pub struct Config {
     pub bootargs: String,
     /// Which NIC the board has, and what is at the far end of its cable; by default nothing is plugged in.
     pub net: NetSpec,
+    /// Station address of the NIC: in the device tree, and in virtio-net's own registers.
+    pub mac_address: [u8; 6],
     /// virtio disks, in slots from 0 on.
     pub disks: Vec<DiskSpec>,
 }
@@ -118,6 +120,7 @@ impl Default for Config {
             user_interrupts: UserInterrupts::Level,
             bootargs: String::new(),
             net: NetSpec::default(),
+            mac_address: MAC_ADDRESS,
             disks: Vec::new(),
         }
     }

@@ -14,6 +14,7 @@ pub mod gdb;
 pub mod image;
 pub mod machine;
 pub mod outcome;
+pub mod pair;
 pub mod snapshot;
 pub mod symbols;
 pub mod terminal;

@@ -121,7 +121,9 @@ impl Machine {
         match config.net.nic {
             Nic::Axi => drop(bus.attach(board::AXI_NIC, &lines, Path::Axi, Box::new(AxiNic::new(network.link)))),
             Nic::Gem => drop(bus.attach(board::GEM, &[board::GEM_IRQ], Path::Axi, Box::new(Gem::new(network.link)))),
-            Nic::Virtio => virtio[board::VIRTIO_NET_SLOT] = Box::new(VirtioMmio::network(network.link)),
+            Nic::Virtio => {
+                virtio[board::VIRTIO_NET_SLOT] = Box::new(VirtioMmio::network(network.link, config.mac_address))
+            }
         }
         for (slot, device) in virtio.into_iter().enumerate() {
             bus.attach(board::virtio(slot), &[board::virtio_irq(slot)], Path::Axi, device);
@@ -310,6 +312,11 @@ impl Machine {
             Engine::Fast(timing) => self.core.run(timing, debug),
             Engine::Timed(timing) => self.core.run(timing.as_mut(), debug),
         }
+    }
+
+    /// No hart runs, and nothing will happen but that the NIC asks for what comes over the wire.
+    pub(crate) fn only_listens(&self) -> bool {
+        self.core.harts.iter().all(|hart| hart.waiting) && self.core.bus.pending_events() <= 1
     }
 
     /// The harts, for a debugger.

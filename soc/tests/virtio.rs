@@ -2,6 +2,7 @@
 //! wire's peers, the block device against a file, and guests that break every rule of a ring.
 
 use proptest::prelude::*;
+use soc::board::MAC_ADDRESS;
 use soc::device::{BusError, Device};
 use soc::devices::virtio::{EmptySlot, VirtioMmio};
 use soc::disk::{Disk, DiskSpec};
@@ -167,7 +168,7 @@ impl Driver {
 }
 
 fn plugged(peer: impl soc::wire::Peer + 'static) -> VirtioMmio {
-    VirtioMmio::network(Some(Link::new(LinkConfig::default(), Box::new(peer))))
+    VirtioMmio::network(Some(Link::new(LinkConfig::default(), Box::new(peer))), MAC_ADDRESS)
 }
 
 /// A file of `sectors` sectors, sector n filled with n.
@@ -199,7 +200,7 @@ fn identity_and_sizes_of_access() {
     let mac: Vec<u64> = (0..8).map(|byte| driver.device.read(&mut driver.cx, 0x100 + byte, 1).unwrap()).collect();
     assert_eq!(mac, [0x02, 0x57, 0x4B, 0x4C, 0x00, 0x01, 1, 0], "address, link up");
     assert_eq!(driver.device.read(&mut driver.cx, 0x102, 4), Ok(0x0100_4C4B));
-    let mut unplugged = VirtioMmio::network(None);
+    let mut unplugged = VirtioMmio::network(None, MAC_ADDRESS);
     assert_eq!(unplugged.read(&mut driver.cx, 0x106, 2), Ok(0), "link down");
     let registers = [0, 4, 8, 0x34].map(|at| EmptySlot.read(&mut driver.cx, at, 4).unwrap());
     assert_eq!(registers, [0x7472_6976, 2, 0, 0]);

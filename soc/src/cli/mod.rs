@@ -1,13 +1,15 @@
 //! Command line of `soc`: reads options and files, builds a machine, runs it, reports. Every bad input ends with one line on
 //! standard error and exit code 2.
 //!
-//! [`run`] makes a machine out of files, [`restore`] out of a snapshot; [`watch`] holds what both can do with it.
+//! [`run`] makes a machine out of files, [`restore`] out of a snapshot; [`watch`] holds what both can do with it. [`pair`] makes two.
 
+mod pair;
 mod restore;
 mod run;
 mod watch;
 
 use clap::{Parser, Subcommand};
+use pair::Two;
 use restore::Restore;
 use run::Run;
 use std::ffi::OsString;
@@ -28,6 +30,8 @@ struct Command {
 enum Action {
     /// Run an image or a bare executable until the guest ends the machine
     Run(Box<Run>),
+    /// Run two machines whose NICs are at the two ends of one cable
+    Pair(Box<Two>),
     /// Go on with a machine that soc run --snapshot has saved
     Restore(Box<Restore>),
 }
@@ -51,6 +55,7 @@ pub fn perform(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = match command.action {
         Action::Run(run) => run.go(),
         Action::Restore(restore) => restore.go(),
+        Action::Pair(two) => two.go(),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -22,11 +22,20 @@ use std::path::{Path, PathBuf};
 const INPUT_BYTE: SimTime = SimTime::from_ns(86_806);
 
 #[derive(Clone, Copy, ValueEnum)]
-enum ModeName {
+pub(super) enum ModeName {
     /// One instruction per cycle, as quickly as the host can
     Fast,
     /// The Rocket cost model, cycle by cycle
     Timed,
+}
+
+impl From<ModeName> for Mode {
+    fn from(name: ModeName) -> Self {
+        match name {
+            ModeName::Fast => Self::Fast,
+            ModeName::Timed => Self::Timed,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -239,10 +248,7 @@ impl Run {
         let config = Config {
             harts: self.harts.or(defaults.harts).unwrap_or(fallback.harts),
             memory_bytes: memory.or(defaults.memory_bytes).unwrap_or(fallback.memory_bytes),
-            mode: match self.mode {
-                ModeName::Fast => Mode::Fast,
-                ModeName::Timed => Mode::Timed,
-            },
+            mode: self.mode.into(),
             schedule_seed: self.schedule_seed,
             rl: self.rl,
             wl: self.wl,
@@ -266,6 +272,7 @@ impl Run {
             },
             bootargs: self.append.clone(),
             net: self.network()?,
+            mac_address: fallback.mac_address,
             disks: self.disk.clone(),
         };
         let mut network = config.net.clone().build().map_err(|error| format!("--net: {error}"))?;

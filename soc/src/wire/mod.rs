@@ -10,6 +10,7 @@
 //! time: it is told the time, never reads a clock, and so gives the same frames at the same times on every run. The exceptions
 //! are the peers that reach out of the simulation: [`Dgram`], [`Tap`] and [`Nat`].
 
+pub(crate) mod cable;
 pub mod dgram;
 pub mod echo;
 pub mod link;

@@ -136,8 +136,8 @@ pub struct VirtioMmio {
 
 impl VirtioMmio {
     /// A network device (section 5.1) with a cable in it or none.
-    pub fn network(link: Option<Link>) -> Self {
-        Self::new(Box::new(network::Net::new(link)))
+    pub fn network(link: Option<Link>, station: [u8; 6]) -> Self {
+        Self::new(Box::new(network::Net::new(link, station)))
     }
 
     /// A block device (section 5.2) over `disk`.

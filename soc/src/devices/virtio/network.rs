@@ -10,7 +10,6 @@
 
 use super::queue::{Broken, Chain};
 use super::{Function, Queues, cost};
-use crate::board::MAC_ADDRESS;
 use crate::device::Context;
 use crate::devices::port::Port;
 use crate::devices::timer::Timer;
@@ -39,6 +38,7 @@ const RECEIVE_MEMORY: usize = 32 << 10;
 /// The device.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Net {
+    station: [u8; 6],
     port: Port,
     /// The chain that is being read.
     reading: Option<Chain>,
@@ -56,8 +56,9 @@ pub(super) struct Net {
 }
 
 impl Net {
-    pub(super) fn new(link: Option<Link>) -> Self {
+    pub(super) fn new(link: Option<Link>, station: [u8; 6]) -> Self {
         Self {
+            station,
             port: Port::new(link, KIND_LINK),
             reading: None,
             read: Timer::new(KIND_READ),
@@ -151,7 +152,7 @@ impl Function for Net {
 
     fn config(&self, offset: u64) -> u8 {
         match offset {
-            0..6 => MAC_ADDRESS[offset as usize],
+            0..6 => self.station[offset as usize],
             // Status: bit 0 is the link.
             6 => self.port.link().is_some().into(),
             _ => 0,
