@@ -3,7 +3,8 @@
 //! ```text
 //!   hart 0   [space 3 ··][Call ··········][space 5 ···][user interrupt][space 5]    `wfi` inside the kernel's slice
 //!                              ├ SBI IPI ┤             ▲
-//!   hart 1   [space 7 ······][uipi][space 7 ········]      │ arrows: from `uipi` to the handler that it started
+//!   hart 1   [space 7 ······][uipi][space 7 ········]      │ arrows: from `uipi` to the handler that it started, and from a
+//!                                                      sender's system call to the receiver that goes on ([`messages`])
 //!   wire     [118 bytes]  [118 bytes]
 //! ```
 //!
@@ -14,6 +15,7 @@
 //! for each stay in the kernel, named by what led there; inside it those of the firmware. Programs are not told apart by more than
 //! their address space: names of processes are the guest's own business.
 
+mod messages;
 pub(crate) mod names;
 mod perfetto;
 
@@ -28,7 +30,11 @@ use crate::hart::Hart;
 use crate::hart::exec::Flow;
 use crate::outcome::Privilege;
 use crate::wire::link::{Direction, FrameLog};
+use messages::Messages;
 use perfetto::{Arguments, Group, Trace, Track};
+
+/// Cause of an environment call from U-mode.
+const SYSTEM_CALL: u64 = 8;
 
 /// How deep a slice lies: a program, its handler of user interrupts, the kernel, the firmware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,8 +64,9 @@ pub(crate) struct Tracer {
     to: u64,
     harts: Vec<Seen>,
     frames: FrameLog,
-    /// Arrows that have not arrived, by receiver.
-    under_way: HashMap<u64, Vec<u64>>,
+    /// `uipi` that no handler has answered, by receiver: hart and cycle.
+    under_way: HashMap<u64, Vec<(usize, u64)>>,
+    messages: Messages,
     arrows: u64,
     /// Address spaces in the order of their first appearance, by `satp`.
     spaces: HashMap<u64, usize>,
@@ -77,7 +84,17 @@ impl Tracer {
             trace.name(wire(direction), "wire", name);
         }
         let harts = (0..harts).map(|_| Seen::default()).collect();
-        Self { trace, from, to, harts, frames, under_way: HashMap::new(), arrows: 0, spaces: HashMap::new() }
+        Self {
+            trace,
+            from,
+            to,
+            harts,
+            frames,
+            under_way: HashMap::new(),
+            messages: Messages::default(),
+            arrows: 0,
+            spaces: HashMap::new(),
+        }
     }
 
     /// Ends the slices that are open at `cycle`, and the file. Errors: of writing.
@@ -126,20 +143,26 @@ impl Tracer {
         match hart.privilege {
             Privilege::U if handler => {
                 self.open_to(id, Level::Handler, now, "user interrupt", Arguments::new());
-                for arrow in self.under_way.remove(&receiver).unwrap_or_default() {
-                    self.trace.arrow_to(track, now, "uipi", arrow);
+                for from in self.under_way.remove(&receiver).unwrap_or_default() {
+                    self.arrow("uipi", from, (id, now));
                 }
             }
             Privilege::U if moved || trapped || root != hart.csrs.satp => {
                 let next = self.spaces.len() + 1;
                 let name = format!("space {}", self.spaces.entry(hart.csrs.satp).or_insert(next));
                 self.open_to(id, Level::Program, now, &name, Arguments::new());
+                if let Some(sent) = self.messages.resumed(hart) {
+                    self.arrow("message", (sent.hart, sent.cycle), (id, now));
+                }
             }
             Privilege::U if back => self.close(id, Level::Handler, now),
             Privilege::S if trapped || moved && before < Some(Privilege::S) => {
                 let (name, args) = kernel_entry(hart);
                 self.close(id, Level::Program, now);
                 self.open_to(id, Level::Kernel, now, &name, args);
+                if hart.csrs.scause == SYSTEM_CALL {
+                    self.messages.called(hart);
+                }
             }
             Privilege::S if moved => {
                 self.close(id, Level::Firmware, now);
@@ -166,9 +189,15 @@ impl Tracer {
         let mut args = Arguments::new();
         args.insert("receiver".into(), json!(receiver));
         self.trace.instant(track, now, "uipi", args);
+        self.under_way.entry(receiver).or_default().push((track.number, now));
+    }
+
+    /// An arrow between two slices of harts. It is written when both its ends are known, so that none hangs in the air.
+    fn arrow(&mut self, name: &str, from: (usize, u64), to: (usize, u64)) {
+        let track = |number| Track { group: Group::Harts, number };
         self.arrows += 1;
-        self.trace.arrow_from(track, now, "uipi", self.arrows);
-        self.under_way.entry(receiver).or_default().push(self.arrows);
+        self.trace.arrow_from(track(from.0), from.1, name, self.arrows);
+        self.trace.arrow_to(track(to.0), to.1, name, self.arrows);
     }
 
     /// Begins a slice at `level`, inside those that lie less deep.
@@ -190,7 +219,7 @@ impl Tracer {
 fn kernel_entry(hart: &Hart) -> (String, Arguments) {
     let mut args = Arguments::new();
     let name = match hart.csrs.scause {
-        8 => {
+        SYSTEM_CALL => {
             args.insert("capability".into(), json!(hart.x[10]));
             args.insert("label".into(), json!(hart.x[11] >> 12));
             args.insert("length".into(), json!(hart.x[11] & 0x7F));
