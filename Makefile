@@ -70,8 +70,8 @@ bench-soc: toolchain ## MIPS of both modes on this host beside QEMU's TCG (if in
 bench-nic: toolchain ## transmit rate of the NIC driver, frame sizes and thresholds; target/results/nic.json
 	cargo run --release -p bench -- nic
 
-calibrate: toolchain ## the timing model beside Rocket RTL, the NIC beside its board; target/results/calibrate.json
-	cargo run --release -p bench -- calibrate
+calibrate: toolchain ## the timing model beside Rocket RTL, the NIC beside its board; target/results/calibrate.json (RTL=1: the RTL itself, live)
+	cargo run --release -p bench -- calibrate $(if $(RTL),--rtl)
 
 bench-ipc: toolchain ## cycles of calls, 1 to 512 in flight, six server loads, beside the published claims; target/results/ipc.json (BENCH="--quick": a few points)
 	cargo run --release -p bench -- ipc $(BENCH)

@@ -171,10 +171,14 @@ impl Console {
         String::from_utf8_lossy(&self.0.borrow()).into_owned()
     }
 
-    /// The JSON objects: lines that start with `@`.
     fn results(&self) -> Vec<String> {
-        self.text().lines().filter_map(|line| line.strip_prefix('@')).map(|line| line.trim_end().to_owned()).collect()
+        results(&self.text())
     }
+}
+
+/// The JSON objects of a console: lines that start with `@`.
+pub(crate) fn results(console: &str) -> Vec<String> {
+    console.lines().filter_map(|line| line.strip_prefix('@')).map(|line| line.trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]

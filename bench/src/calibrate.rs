@@ -43,7 +43,7 @@ pub struct Row {
 
 impl Row {
     /// The machine that measures it: program, harts, latencies.
-    fn machine(&self) -> (String, u32, u32) {
+    pub(crate) fn machine(&self) -> (String, u32, u32) {
         (self.program.clone(), self.rl, self.wl)
     }
 }
@@ -57,7 +57,7 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 
 /// # Panics
 /// If the row is malformed: the file is compiled in, and a test reads it.
-fn row(line: &str) -> Row {
+pub(crate) fn row(line: &str) -> Row {
     let Ok([program, name, rl, wl, cycles, goal, source, why]) = <[String; 8]>::try_from(cells(line)) else {
         panic!("`{line}` has not eight cells")
     };
@@ -84,11 +84,15 @@ pub struct Point {
     pub ours: f64,
 }
 
+/// Difference of `ours` to `reference` in percent; below one cycle, in hundredths of a cycle.
+pub(crate) fn percent(ours: f64, reference: f64) -> f64 {
+    (ours - reference) / reference.max(1.0) * 100.0
+}
+
 impl Point {
-    /// Difference to the published value in percent; a published zero counts as one hundredth of a cycle per percent.
+    /// Difference to the published value in percent.
     pub fn error(&self) -> f64 {
-        let scale = if self.row.cycles == 0.0 { 1.0 } else { self.row.cycles };
-        (self.ours - self.row.cycles) / scale * 100.0
+        percent(self.ours, self.row.cycles)
     }
 
     /// Within its goal.
@@ -113,7 +117,20 @@ pub struct Measured {
     /// In the order of the file.
     pub points: Vec<Point>,
     /// The programs that ran, with their SHA-256.
-    images: Vec<(String, [u8; 32])>,
+    pub(crate) images: Vec<(String, [u8; 32])>,
+}
+
+/// The points that a program has printed, with the cycles of one copy.
+///
+/// # Errors
+/// A line is no point.
+pub(crate) fn cycles(label: &str, lines: &[String]) -> Result<BTreeMap<String, f64>, Error> {
+    let point = |text: &String| {
+        let fail = |reason| Error::Measurement { label: label.to_owned(), reason };
+        let line: Line = serde_json::from_str(text).map_err(|error| fail(format!("{error} in `{text}`")))?;
+        Ok((line.point, line.cycles as f64 / line.copies as f64))
+    };
+    lines.iter().map(point).collect()
 }
 
 /// Measures every published point.
@@ -131,16 +148,12 @@ pub fn measure(builder: &mut Builder) -> Result<Measured, Error> {
         boots.push(Boot::bare(program, harts, (*rl, *wl), builder)?);
     }
     let runs = jobs::run(&boots, jobs::workers(), boot::run)?;
-    let mut measured: BTreeMap<_, f64> = BTreeMap::new();
+    let mut measured = BTreeMap::new();
     for (run, machine) in runs.iter().zip(machines.keys()) {
-        for text in &run.results {
-            let fail = |reason| Error::Measurement { label: run.label.clone(), reason };
-            let line: Line = serde_json::from_str(text).map_err(|error| fail(format!("{error} in `{text}`")))?;
-            measured.insert((machine.clone(), line.point), line.cycles as f64 / line.copies as f64);
-        }
+        measured.insert(machine.clone(), cycles(&run.label, &run.results)?);
     }
     let point = |row: &Row| {
-        let ours = measured.get(&(row.machine(), row.name.clone())).copied();
+        let ours = measured.get(&row.machine()).and_then(|points| points.get(&row.name)).copied();
         let label = format!("calibration, {}", row.program);
         let ours = ours.ok_or_else(|| Error::Measurement { label, reason: format!("no point `{}`", row.name) })?;
         Ok(Point { row: row.clone(), ours })

@@ -33,6 +33,12 @@ pub enum Error {
         /// What is missing or wrong.
         reason: String,
     },
+    /// The model and the RTL do not agree.
+    #[error("{} points are wrong:\n{}", wrong.len(), wrong.join("\n"))]
+    Calibration {
+        /// Each of them, in words.
+        wrong: Vec<String>,
+    },
     /// The packets that a machine has written are gone.
     #[error("cannot read {}: {source}", path.display())]
     Capture {

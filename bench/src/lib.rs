@@ -14,6 +14,7 @@ pub mod nic;
 pub mod progress;
 pub mod published;
 pub mod results;
+pub mod rtl;
 pub mod socket;
 pub mod syscall;
 pub mod table;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::error::Error;
 use bench::tour::{self, Options, Output};
-use bench::{calibrate, host, ipc, kernel, nic, socket};
+use bench::{calibrate, host, ipc, kernel, nic, rtl, socket};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
@@ -51,6 +51,9 @@ enum Command {
     },
     /// The timing model beside Rocket RTL, the NIC beside its board; writes target/results/calibrate.json.
     Calibrate {
+        /// Run the programs on the RTL too (needs Verilator and pip); writes target/results/calibrate-rtl.json.
+        #[arg(long)]
+        rtl: bool,
         /// Print the records as JSON instead of tables.
         #[arg(long)]
         json: bool,
@@ -107,7 +110,10 @@ impl Command {
     fn run(self) -> Result<(), Error> {
         let options = |name, common: &Common| Options { quick: common.quick, ..Options::new(name, output(common)) };
         let options = match self {
-            Self::Calibrate { json } => return calibrate::run(if json { Output::Json } else { Output::Tables }),
+            Self::Calibrate { rtl, json } => {
+                let output = if json { Output::Json } else { Output::Tables };
+                return if rtl { rtl::run(output) } else { calibrate::run(output) };
+            }
             Self::Soc { runs, json } => {
                 return host::run(host::Spec { runs }, if json { Output::Json } else { Output::Tables });
             }

@@ -46,7 +46,7 @@ pub fn loops_and_jumps() {
     );
 }
 
-/// 1024 branches on the bits of a xorshift generator (Marsaglia 2003, 13-7-17).
+/// 1024 such branches on the bits of a xorshift generator (Marsaglia 2003, 13-7-17).
 macro_rules! random_turns {
     ($test:literal) => {
         copies!(
@@ -56,7 +56,7 @@ macro_rules! random_turns {
                 "mv t0, a2\n.balign 64\n2: slli t3, a1, 13\nxor a1, a1, t3\nsrli t3, a1, 7\nxor a1, a1, t3\n",
                 "slli t3, a1, 17\nxor a1, a1, t3\n",
                 $test,
-                "\nbnez t2, 3f\n3: addi t0, t0, -1\nbnez t0, 2b"
+                "\nbnez t2, 3f\nnop\nj 4f\n3: nop\nnop\n4: addi t0, t0, -1\nbnez t0, 2b"
             ),
             0x2545_F491_4F6C_DD1D,
             1024
@@ -64,14 +64,15 @@ macro_rules! random_turns {
     };
 }
 
-/// A branch that follows the bits of a1, to the next instruction; cycles beyond one that is never taken.
+/// A branch that follows the bits of a1; cycles beyond one that is never taken. Both ways are two cycles long and end at
+/// different addresses: a branch to the next instruction cannot be mispredicted, whatever its direction.
 pub fn patterns() {
     macro_rules! pattern {
         ($bits:expr) => {{
             let (few, many): (u64, u64) = turns!(
                 "",
                 "mv t0, a2\n.balign 64\n2: andi t2, a1, 1\nsrli t3, a1, 1\nslli t4, a1, 63\nor a1, t3, t4\n\
-                 bnez t2, 3f\n3: addi t0, t0, -1\nbnez t0, 2b",
+                 bnez t2, 3f\nnop\nj 4f\n3: nop\nnop\n4: addi t0, t0, -1\nbnez t0, 2b",
                 $bits
             );
             many - few

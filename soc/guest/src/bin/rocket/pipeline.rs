@@ -21,7 +21,7 @@ pub fn integer() {
     line!("load: lbu and dependent add", "lbu a1, 8(a0)\nadd a2, a1, a1");
     line!("load: lbu, independent, dependent", "lbu a1, 8(a0)\nadd a3, a2, a2\nadd a4, a1, a1");
     line!("load: ld and branch on it", "ld a1, 8(a0)\nbnez a1, 2f\n2:");
-    line!("load: independent loads", "ld a1, 8(a0)");
+    line!("load: three independent loads", "ld a3, 8(a0)\nld a4, 16(a0)\nld a5, 24(a0)");
     line!("store: same line", "sd a1, 16(a0)");
     line!("store: different lines", "sd a1, 16(a0)\nsd a1, 128(a0)");
     line!("store: bytes", "sb a1, 16(a0)");
@@ -101,9 +101,9 @@ pub fn floating_point() {
     float!("fcvt round trip", double, "fcvt.d.l f3, a3\nfcvt.l.d a3, f3");
     float!("fmv round trip", double, "fmv.d.x f3, a3\nfmv.x.d a3, f3");
     float!("fld and use as store data", double, "fld f3, 16(a0)\nfsd f3, 256(a0)");
-    float!("fdiv.s", single, "fdiv.s f1, f1, f2");
-    float!("fdiv.d", double, "fdiv.d f1, f1, f2");
-    float!("fsqrt.d", double, "fsqrt.d f1, f1");
+    float!("fdiv.s", single, "fdiv.s f3, f1, f2");
+    float!("fdiv.d", double, "fdiv.d f3, f1, f2");
+    float!("fsqrt.d", double, "fsqrt.d f3, f1");
 }
 
 pub fn atomics() {

@@ -9,10 +9,10 @@ const ILLEGAL: u64 = 2;
 const DELEGATED: u64 = 1 << 8;
 
 pub fn registers_and_traps() {
-    line!("csrr, independent", "csrr a3, mscratch\ncsrr a4, mscratch");
+    line!("csrr, three independent", "csrr a3, mscratch\ncsrr a4, mscratch\ncsrr a5, mscratch");
     line!("csrr mcycle and use", "csrr a3, mcycle\nadd a4, a3, a3");
-    line!("csrr mip, independent", "csrr a3, mip\ncsrr a4, mip");
-    line!("csrr satp, independent", "csrr a3, satp\ncsrr a4, satp");
+    line!("csrr mip, three independent", "csrr a3, mip\ncsrr a4, mip\ncsrr a5, mip");
+    line!("csrr satp, three independent", "csrr a3, satp\ncsrr a4, satp\ncsrr a5, satp");
     line!("csrw sscratch", "csrw sscratch, a1");
     line!("csrw mepc", "csrw mepc, a1");
     line!("csrw scause", "csrw scause, a1");

@@ -47,11 +47,12 @@ fn build() {
     }
 }
 
-/// Extra cycles of an access to a1 right behind `$before` over the same access again. Everything is in the L1D: the third time.
+/// Extra cycles of an access to a1 right behind `$before` over the same access again. Everything is in the L1D: the twelfth time, for
+/// victims are chosen at random and the tables share a set.
 macro_rules! translated {
     ($name:literal, $address:expr, $before:literal, $access:literal) => {{
         let mut extra = 0u64;
-        for _ in 0..3 {
+        for _ in 0..12 {
             // SAFETY: with MPRV only the accesses between set and clear are translated, and both addresses are mapped.
             unsafe {
                 asm!(
