@@ -3,7 +3,7 @@
 //! `published/rocket.csv` stores what the RTL takes, so that `make calibrate` and its test need no simulator; here the stored
 //! cycles are measured again. A point is right if both what is stored and ours are within its goal, ours also if it has a reason.
 //! (Random replacement makes a few points move with the layout of the program.) What the RTL cannot show is left out: `switch`
-//! (40 million cycles) and the NIC.
+//! (40 million cycles) and the NIC. The test programs of the instruction set (`isa`) must pass there, too.
 
 mod simulator;
 
@@ -77,6 +77,10 @@ fn measure(builder: &mut Builder, measured: &[Point]) -> Result<Option<Vec<Live>
     let configurations: BTreeSet<_> = machines.values().copied().collect();
     let simulator = |of: Configuration| Ok((of, Simulator::build(of, &verilog, &folder)?));
     let simulators: BTreeMap<_, _> = configurations.into_iter().map(simulator).collect::<Result<_, Error>>()?;
+    // The test programs of the instruction set print what fails.
+    let isa = Boot::bare("isa", 1, (1, 1), builder)?;
+    simulators[&Configuration::OneHart].run(&isa)?;
+    eprintln!("rtl: isa: every group passes");
     let mut boots = Vec::new();
     for (machine, configuration) in &machines {
         let (program, rl, wl) = machine;
