@@ -108,12 +108,13 @@ const LABELS: [(Label, u8); 40] = [
     (IRQIssueIRQHandler, 1),
 ];
 
-const EXTENSIONS: [u64; 5] = [
+const EXTENSIONS: [u64; 6] = [
     TCB_BIND_USER_INTERRUPT,
     TCB_UNBIND_USER_INTERRUPT,
     TCB_SET_SENDER_TABLE,
     SENDER_TABLE_REGISTER,
     SENDER_TABLE_UNREGISTER,
+    TCB_SET_SYSCALL_RING,
 ];
 
 /// The next request.
@@ -131,10 +132,12 @@ pub fn next(random: &mut Random, labels: Table) -> Request {
             let number = match random.below(16) {
                 0 => random.of([0, 77, syscall::NB_RECV]),
                 1..=3 => syscall::YIELD,
-                4..=6 => syscall::DEBUG_CAP_IDENTIFY,
+                4..=5 => syscall::DEBUG_CAP_IDENTIFY,
+                6 => RING_ENTER,
                 _ => syscall::REPLY,
             };
-            (number, slot(random), random.word() >> 44, random.below(6), random.below(3))
+            let first = if number == RING_ENTER { random.below(3) } else { slot(random) };
+            (number, first, random.word() >> 44, random.below(6), random.below(3))
         }
         7..=19 => message(random),
         20..=23 => extension(random, &mut request),
@@ -228,14 +231,19 @@ fn caller(random: &mut Random) -> isize {
 
 fn extension(random: &mut Random, request: &mut Request) -> (isize, u64, u64, u64, u64) {
     let label = random.of(EXTENSIONS);
-    let target = if label >= SENDER_TABLE_REGISTER { place::SENDER_TABLE } else { place::TCB + random.below(8) };
+    let target = match label {
+        SENDER_TABLE_REGISTER | SENDER_TABLE_UNREGISTER => place::SENDER_TABLE,
+        _ => place::TCB + random.below(8),
+    };
     request.words[0] = random.below(4);
     request.caps[0] = match label {
         TCB_SET_SENDER_TABLE => random.of([place::SENDER_TABLE, 0]),
         SENDER_TABLE_REGISTER => place::BADGED + 2 + random.below(2),
+        TCB_SET_SYSCALL_RING => random.of([place::FRAME, place::FRAME + 1, place::FRAME + 2, 0]),
         _ => place::NOTIFICATION + random.below(2),
     };
-    (caller(random), target, label, 2, 1)
+    request.caps[1] = random.of([place::NOTIFICATION, place::NOTIFICATION + 1, 0]);
+    (caller(random), target, label, 2, 2)
 }
 
 /// An invocation of seL4's.
