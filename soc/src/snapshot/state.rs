@@ -55,12 +55,7 @@ pub(crate) mod array {
     pub mod boxed {
         use super::*;
 
-        pub fn serialize<T: Serialize, S: Serializer, const N: usize>(
-            array: &Box<[T; N]>,
-            out: S,
-        ) -> Result<S::Ok, S::Error> {
-            super::serialize(array, out)
-        }
+        pub use super::serialize;
 
         pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>, const N: usize>(
             from: D,
