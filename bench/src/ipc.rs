@@ -36,7 +36,7 @@ use crate::figure::{Chart, Line, Scale};
 use crate::published::Figures;
 use crate::results::{Params, Record};
 use crate::table::{self, Table};
-use crate::{syscall, wake};
+use crate::{fairness, syscall, wake};
 
 /// Calls in flight, of the published figure.
 pub const CONCURRENCIES: [u32; 6] = [1, 2, 4, 8, 16, 32];
@@ -186,6 +186,8 @@ pub struct Sweep {
     pub wakes: Vec<wake::Spec>,
     /// Async system calls to measure beside them.
     pub syscalls: Vec<syscall::Spec>,
+    /// Shares of a server's time to measure beside the calls.
+    pub fairness: Vec<fairness::Spec>,
 }
 
 impl Sweep {
@@ -203,15 +205,17 @@ impl Sweep {
             warmup,
             wakes: Vec::new(),
             syscalls: Vec::new(),
+            fairness: Vec::new(),
         }
     }
 
     /// Every point of the published ratios, with all loads; `quick` a few of them.
     pub fn full(quick: bool) -> Self {
         if quick {
-            let (loads, wakes) = (vec![Load::None, Load::Two, Load::Ten], wake::Spec::all(true));
-            let syscalls = syscall::Spec::all(true);
-            return Self { concurrencies: vec![1, 8, 64], loads, wakes, syscalls, ..Self::new(true) };
+            let loads = vec![Load::None, Load::Two, Load::Ten];
+            let (wakes, syscalls, fairness) =
+                (wake::Spec::all(true), syscall::Spec::all(true), fairness::Spec::all(true));
+            return Self { concurrencies: vec![1, 8, 64], loads, wakes, syscalls, fairness, ..Self::new(true) };
         }
         Self {
             concurrencies: ALL_CONCURRENCIES.to_vec(),
@@ -219,6 +223,7 @@ impl Sweep {
             armed: Load::ALL.to_vec(),
             wakes: wake::Spec::all(false),
             syscalls: syscall::Spec::all(false),
+            fairness: fairness::Spec::all(false),
             ..Self::new(false)
         }
     }

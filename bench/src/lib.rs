@@ -5,6 +5,7 @@ pub mod calibrate;
 mod capture;
 mod cpu_time;
 pub mod error;
+pub mod fairness;
 pub mod figure;
 pub mod host;
 pub mod ipc;

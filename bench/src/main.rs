@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::error::Error;
 use bench::tour::{self, Options, Output};
-use bench::{calibrate, host, ipc, kernel, nic, rtl, socket};
+use bench::{calibrate, fairness, host, ipc, kernel, nic, rtl, socket};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
@@ -41,6 +41,11 @@ enum Command {
         /// Calls to time at each point; long calls are fewer.
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
         calls: Option<u64>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Shares of a server's time beside a flooding client, which `ipc` measures too; writes target/results/fairness.json.
+    Fairness {
         #[command(flatten)]
         common: Common,
     },
@@ -132,12 +137,18 @@ impl Command {
                     transports: given_or(transport, default.transports),
                     armed: if whole { default.armed } else { Vec::new() },
                     syscalls: if whole { default.syscalls } else { Vec::new() },
+                    fairness: if whole { default.fairness } else { Vec::new() },
                     concurrencies: given_or(concurrency, default.concurrencies),
                     loads: given_or(load, default.loads),
                     calls: calls.unwrap_or(default.calls),
                     ..default
                 };
                 Options { ipc: Some(sweep), ..options("ipc", &common) }
+            }
+            Self::Fairness { common } => {
+                let fairness = fairness::Spec::all(common.quick);
+                let sweep = ipc::Sweep { concurrencies: Vec::new(), fairness, ..ipc::Sweep::new(common.quick) };
+                Options { ipc: Some(sweep), ..options("fairness", &common) }
             }
             Self::Kernel { common } => {
                 Options { kernel: kernel::Spec::all(common.quick), ..options("kernel", &common) }

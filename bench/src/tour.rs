@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::progress::Progress;
 use crate::results::{self, Machine, Record, Summary};
 use crate::table::Colour;
-use crate::{capture, ipc, jobs, kernel, socket, syscall, wake};
+use crate::{capture, fairness, ipc, jobs, kernel, socket, syscall, wake};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct Measured {
     pub wakes: Vec<wake::Point>,
     /// Async system calls.
     pub syscalls: Vec<syscall::Point>,
+    /// Shares of a server's time.
+    pub fairness: Vec<fairness::Point>,
     /// Sockets.
     pub socket: Vec<socket::Point>,
     /// The images that ran, in the order of the points, with their SHA-256.
@@ -72,9 +74,9 @@ pub struct Measured {
 impl Measured {
     /// All records, in the order of the experiments.
     pub fn records(&self) -> Vec<Record> {
-        let Self { kernel, ipc, wakes, syscalls, socket, .. } = self;
+        let Self { kernel, ipc, wakes, syscalls, fairness, socket, .. } = self;
         let records = [kernel::records(kernel), ipc::records(ipc), wake::records(wakes)].concat();
-        [records, syscall::records(syscalls), socket::records(socket)].concat()
+        [records, syscall::records(syscalls), fairness::records(fairness), socket::records(socket)].concat()
     }
 }
 
@@ -84,6 +86,7 @@ enum Job {
     Ipc(ipc::Spec, Boot),
     Wake(wake::Spec, Boot),
     Syscall(syscall::Spec, Boot),
+    Fairness(fairness::Spec, Boot),
     Socket(socket::Spec, Boot),
 }
 
@@ -94,6 +97,7 @@ impl Job {
             | Self::Ipc(_, boot)
             | Self::Wake(_, boot)
             | Self::Syscall(_, boot)
+            | Self::Fairness(_, boot)
             | Self::Socket(_, boot) => boot,
         }
     }
@@ -150,36 +154,34 @@ pub fn measure(
     socket: Option<&socket::Sweep>,
     captured: bool,
 ) -> Result<Measured, Error> {
-    let wakes = ipc.map(|sweep| sweep.wakes.clone()).unwrap_or_default();
-    let syscalls = ipc.map(|sweep| sweep.syscalls.clone()).unwrap_or_default();
-    let ipc = ipc.map(ipc::Sweep::specs).unwrap_or_default();
     let socket = socket.map(socket::Sweep::specs).unwrap_or_default();
-    let points = kernel.len()
-        + ipc.len()
-        + wakes.len()
-        + syscalls.len()
-        + socket.iter().map(socket::Spec::points).sum::<usize>();
+    let calls =
+        ipc.map_or(0, |sweep| sweep.specs().len() + sweep.wakes.len() + sweep.syscalls.len() + sweep.fairness.len());
+    let points = kernel.len() + calls + socket.iter().map(socket::Spec::points).sum::<usize>();
     let progress = Progress::new(points as u64);
-    let result = measure_specs(kernel, ipc, &wakes, &syscalls, socket, captured, &progress);
+    let result = measure_specs(kernel, ipc, socket, captured, &progress);
     progress.finish();
     result
 }
 
-/// Builds the images, then runs the machines on all processors of the host. The long jobs, sockets, start first.
+/// Builds the images, then runs the machines on all processors of the host. The long jobs, sockets and fairness, start first.
 fn measure_specs(
     kernel: &[kernel::Spec],
-    ipc: Vec<ipc::Spec>,
-    wakes: &[wake::Spec],
-    syscalls: &[syscall::Spec],
+    sweep: Option<&ipc::Sweep>,
     socket: Vec<socket::Spec>,
     captured: bool,
     progress: &Progress,
 ) -> Result<Measured, Error> {
+    let ipc = sweep.map(ipc::Sweep::specs).unwrap_or_default();
+    let wakes = sweep.map_or(&[][..], |sweep| &sweep.wakes);
+    let syscalls = sweep.map_or(&[][..], |sweep| &sweep.syscalls);
+    let fairness = sweep.map_or(&[][..], |sweep| &sweep.fairness);
     let mut builder = Builder::new()?;
     let manifests = socket.iter().map(socket::Spec::manifest).chain(ipc.iter().map(ipc::Spec::manifest));
     let manifests = manifests.chain(kernel.iter().map(kernel::Spec::manifest));
     let manifests = manifests.chain(wakes.iter().map(wake::Spec::manifest));
-    for manifest in manifests.chain(syscalls.iter().map(syscall::Spec::manifest)) {
+    let manifests = manifests.chain(syscalls.iter().map(syscall::Spec::manifest));
+    for manifest in manifests.chain(fairness.iter().map(fairness::Spec::manifest)) {
         builder.check(&manifest?)?;
     }
     progress.phase("building the images");
@@ -187,6 +189,10 @@ fn measure_specs(
     for spec in socket {
         let boot = spec.boot(captured, &mut builder)?;
         jobs.push(Job::Socket(spec, boot));
+    }
+    for &spec in fairness {
+        let boot = spec.boot(&mut builder)?;
+        jobs.push(Job::Fairness(spec, boot));
     }
     for &spec in kernel {
         let boot = spec.boot(&mut builder)?;
@@ -230,6 +236,10 @@ fn measure_specs(
                 measured.syscalls.push(spec.point(run)?);
                 measured.images.push(image(boot));
             }
+            Job::Fairness(spec, boot) => {
+                measured.fairness.push(spec.point(run)?);
+                measured.images.push(image(boot));
+            }
             Job::Socket(..) => {}
         }
     }
@@ -249,6 +259,7 @@ pub fn summary(measured: &Measured) -> Summary {
     let harts = harts.chain(measured.ipc.iter().map(|point| point.transport.harts()));
     let harts = harts.chain(measured.wakes.iter().map(|_| 2));
     let harts = harts.chain(measured.syscalls.iter().map(|point| point.form.harts()));
+    let harts = harts.chain(measured.fairness.iter().map(fairness::Point::harts));
     let harts = harts.chain(measured.socket.iter().map(|point| point.harts)).max().unwrap_or(1);
     let machine = Machine { harts: harts.into(), ..boot::machine() };
     Summary::new(commit(), &measured.images, machine, boot::SEED, measured.records())
@@ -295,6 +306,9 @@ fn tables(measured: &Measured, written: &[PathBuf]) -> String {
     }
     for table in ipc::tables(&measured.ipc) {
         text += &format!("{}\n", table.render(colour));
+    }
+    if !measured.fairness.is_empty() {
+        text += &format!("{}\n", fairness::table(&measured.fairness).render(colour));
     }
     if !measured.socket.is_empty() {
         text += &format!("{}\n", socket::table(&measured.socket).render(colour));

@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use bench::fairness;
 use bench::ipc::{self, Transport};
 use bench::socket;
 use bench::tour::{self, Measured};
@@ -83,6 +84,15 @@ fn armed_executors_are_woken_by_user_interrupts_and_less_often_with_more_in_flig
     let counts = [1, 4, 32].map(|concurrency| point(Transport::AsyncSmpArmed, concurrency).user_interrupts());
     assert!((1.9..2.1).contains(&counts[0]), "{counts:?}");
     assert!(counts.is_sorted_by(|more, less| more > less) && counts[2] < 0.17, "{counts:?}");
+}
+
+#[test]
+fn a_flooding_client_takes_nothing_from_the_others() {
+    let fairness = fairness::Spec::all(true);
+    let sweep = ipc::Sweep { concurrencies: Vec::new(), fairness, ..ipc::Sweep::new(true) };
+    let measured = tour::measure(&[], Some(&sweep), None, false).unwrap_or_else(|error| panic!("{error}"));
+    assert!(measured.ipc.is_empty());
+    assert_eq!(fairness::misses(&measured.fairness), [""; 0], "{measured:?}");
 }
 
 #[test]

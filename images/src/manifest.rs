@@ -125,6 +125,9 @@ pub struct Program {
     /// Memory that the program makes objects of.
     #[serde(default)]
     pub untyped: Size,
+    /// Programs that it supervises: it has the TCB of their thread 0 and their CNode.
+    #[serde(default)]
+    pub supervises: Vec<String>,
     /// Programs whose address spaces it manages.
     #[serde(default)]
     pub spaces: Vec<String>,
@@ -284,6 +287,10 @@ impl Manifest {
             .ok()
             .and_then(|mut table| table.remove("value"))
             .unwrap_or_else(|| toml::Value::String(value.into()));
+        self.insert(key, value)
+    }
+
+    fn insert(&mut self, key: &str, value: toml::Value) -> Result<()> {
         let (tables, last) = key.rsplit_once('.').unwrap_or(("", key));
         let mut table = &mut self.table;
         for step in tables.split('.').filter(|step| !step.is_empty()) {
@@ -295,6 +302,19 @@ impl Manifest {
         table.insert(last.into(), value);
         self.changed.push(key.into());
         Ok(())
+    }
+
+    /// Copies a table: `copy("program.client", "program.client-2")`.
+    ///
+    /// # Errors
+    /// If there is no table `from`, or the path `to` leads through something that is no table.
+    pub fn copy(&mut self, from: &str, to: &str) -> Result<()> {
+        let missing = || Error::Manifest { place: from.into(), message: "there is no such table".into() };
+        let mut table = &self.table;
+        for step in from.split('.') {
+            table = table.get(step).and_then(toml::Value::as_table).ok_or_else(missing)?;
+        }
+        self.insert(to, toml::Value::Table(table.clone()))
     }
 
     /// The system that the manifest describes, checked.

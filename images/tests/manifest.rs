@@ -146,3 +146,17 @@ fn every_manifest_of_the_tree_is_good() {
         }
     }
 }
+
+#[test]
+fn tables_are_copied_whole() {
+    let mut manifest = Manifest::parse("t".into(), Path::new("t.toml"), GOOD.into()).unwrap();
+    manifest.copy("program.client", "program.other").unwrap();
+    manifest.copy("channel.net", "channel.other").unwrap();
+    manifest.set("channel.other.client", "other").unwrap();
+    let system = manifest.system().unwrap();
+    assert_eq!(system.program["other"], system.program["client"]);
+    assert_eq!((system.channel.len(), system.channel["other"].client.as_str()), (2, "other"));
+    assert!(manifest.copy("program.nobody", "program.x").is_err());
+    assert!(manifest.copy("machine.harts", "program.x").is_err());
+    assert!(manifest.copy("program.client", "machine.harts.x").is_err());
+}

@@ -81,6 +81,8 @@ pub struct Server<R: Ring = NativePeer> {
     turn: Cell<usize>,
     /// Requests that may still be handed out in this round.
     budget: Cell<u32>,
+    /// Requests that may be handed out in a round.
+    batch: Cell<u32>,
     waiting: Waiting,
     /// How many tasks a round wakes.
     wakes: Cell<u32>,
@@ -102,7 +104,8 @@ pub struct Holdings {
     pub cancel_waiters: usize,
 }
 
-/// Requests handed out in one round of the executor: then other tasks run, and what was answered is published.
+/// Requests handed out in one round of the executor, and most tasks that one wakes, if the program does not say otherwise
+/// ([`Server::set_batch`]): then other tasks run, and what was answered is published.
 const BUDGET: u32 = 64;
 /// Deepest debt of a channel, in turns: so long it is passed over after a request that cost much.
 const MOST_DEBT: i64 = 64;
@@ -499,6 +502,7 @@ impl<R: Ring> Server<R> {
             found: Cell::new((0, Packet { kind: Kind::OneWay, cookie: 0, message: Message::default() })),
             turn: Cell::new(0),
             budget: Cell::new(BUDGET),
+            batch: Cell::new(BUDGET),
             waiting: Waiting::new(),
             wakes: Cell::new(1),
             found_empty: Cell::new(true),
@@ -523,6 +527,18 @@ impl<R: Ring> Server<R> {
     pub fn set_weight(&self, channel: usize, weight: u32) {
         assert!(weight > 0, "a channel without weight is never served");
         self.channels[channel].weight.set(weight);
+    }
+
+    /// Hands out `requests` in one round of the executor at most, which is 64 if nothing else is said. What was answered is announced at the end
+    /// of the round: a client that dozes learns of its reply that much later. So a server whose requests are much work wants few in a round,
+    /// one whose requests are little many, since a round has a cost of its own.
+    ///
+    /// # Panics
+    /// If `requests` is 0.
+    pub fn set_batch(&self, requests: u32) {
+        assert!(requests > 0, "a round without requests serves nobody");
+        self.batch.set(requests);
+        self.budget.set(self.budget.get().min(requests));
     }
 
     /// Takes no more calls of the channel while `calls` of it are not answered: the client's credits with this server. At most the
@@ -753,7 +769,7 @@ impl<R: Ring> Link for Server<R> {
         if found {
             (0..self.wakes()).for_each(|_| self.waiting.wake_one());
         }
-        self.budget.set(BUDGET);
+        self.budget.set(self.batch.get());
         found
     }
 

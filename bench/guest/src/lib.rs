@@ -4,6 +4,7 @@
 extern crate alloc;
 
 pub mod alarm;
+pub mod fairness;
 pub mod kernel;
 pub mod matrix;
 pub mod null_call;
