@@ -1,6 +1,6 @@
 //! A client: asks the server of each of its channels for sums, checks every answer, and leaves.
 //!
-//! Argument `calls`: how many on each channel.
+//! Arguments `calls`: how many on each channel; `in-flight`: how many at a time.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -16,20 +16,16 @@ mod program {
 
     fn main(env: &'static Env, _: usize) -> Result<(), OpenError> {
         let port = GuestPort::from_env(env);
-        let calls = env.arg_or("calls", 100u64);
+        let (calls, in_flight) = (env.arg_or("calls", 100u64), env.arg_or("in-flight", 1usize));
         for channel in env.channels() {
             let client = Client::from_env(env, channel.name)?;
-            let right = Cell::new(0);
-            let executor = Executor::new(1);
+            let (right, made) = (Cell::new(0), Cell::new(0));
+            let executor = Executor::new(in_flight);
             executor.attach(&client);
-            let ask = async {
-                for number in 0..calls {
-                    let answer = client.call(Message::new(1, [number, 1, 2, 3, 4, 5])).await;
-                    right.set(right.get() + u64::from(answer.is_ok_and(|answer| answer.words[0] == number + 15)));
+            for _ in 0..in_flight {
+                if executor.spawn(ask(&client, calls, &made, &right)).is_err() {
+                    unreachable!("the executor has a place for each");
                 }
-            };
-            if executor.spawn(ask).is_err() {
-                unreachable!("the executor has a place for one task");
             }
             let start = time::cycles();
             executor.run(&port);
@@ -47,6 +43,15 @@ mod program {
             assert_eq!(right.get(), calls);
         }
         Ok(())
+    }
+
+    /// Asks until `calls` are made by all together.
+    async fn ask(client: &Client, calls: u64, made: &Cell<u64>, right: &Cell<u64>) {
+        while made.get() < calls {
+            let number = made.replace(made.get() + 1);
+            let answer = client.call(Message::new(1, [number, 1, 2, 3, 4, 5])).await;
+            right.set(right.get() + u64::from(answer.is_ok_and(|answer| answer.words[0] == number + 15)));
+        }
     }
 }
 
