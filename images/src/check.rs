@@ -105,9 +105,11 @@ fn program(system: &System, name: &str, program: &Program) -> Result<(), Complai
     require(untyped.0 == 0 || untyped.0.is_power_of_two() && UNTYPED.contains(&untyped), &key("untyped"), || {
         format!("{untyped} is not a power of two from {} to {}", UNTYPED.start(), UNTYPED.end())
     })?;
-    for (index, other) in program.spaces.iter().enumerate() {
-        require(system.program.contains_key(other), &key("spaces"), || format!("there is no program `{other}`"))?;
-        require(!program.spaces[..index].contains(other), &key("spaces"), || format!("`{other}` is named twice"))?;
+    for (field, others) in [("spaces", &program.spaces), ("supervises", &program.supervises)] {
+        for (index, other) in others.iter().enumerate() {
+            require(system.program.contains_key(other), &key(field), || format!("there is no program `{other}`"))?;
+            require(!others[..index].contains(other), &key(field), || format!("`{other}` is named twice"))?;
+        }
     }
     require(program.reply_slots.is_none_or(|count| count <= 1024), &key("reply-slots"), || "at most 1024".into())?;
     for (word, value) in &program.args {

@@ -5,7 +5,7 @@
 //! 0x0001_0000  image (up to 0x0400_0000)          1..7   fixed (docs/architecture.md, section 4)
 //!   0x0100_0000  constants                        16..   fault endpoints of threads 1.., peers of channels,
 //!   0x0120_0000  code                                    interrupt handlers (4 per device), DMA frames,
-//!   0x0140_0000  private: stack, data, heap              reply slots, untyped memory, address spaces
+//!   0x0140_0000  private: stack, data, heap              reply slots, untyped memory, address spaces, programs
 //! 0x0400_0000  environment
 //! 0x0420_0000  IPC buffers, one page each         doorbell bits
 //! 0x0500_0000  stacks, a guard page below each    0 upwards    channels that reach this program, by name
@@ -88,6 +88,8 @@ const FIRST_GRANT: u64 = 16;
 /// Interrupts that a device may have.
 pub const DEVICE_IRQS: u64 = 4;
 const REPLY_SLOTS: u64 = 64;
+/// Slots for a program that is supervised: its TCB, its CNode, two for what is taken out of its CSpace.
+const SUPERVISED_SLOTS: u64 = 4;
 /// Bytes of a ring entry, and of the control words before the rings (libipc's README).
 const RING_ENTRY: u64 = 64;
 const RING_CONTROL: u64 = 0x200;
@@ -162,6 +164,8 @@ pub struct ProgramPlan {
     pub reply_slots: Range,
     /// Slot of its untyped memory, and log2 of its bytes.
     pub untyped: Option<(u64, u32)>,
+    /// Programs that it supervises, and the first of [`SUPERVISED_SLOTS`] for each: TCB, CNode, and free ones.
+    pub supervises: Vec<(String, u64)>,
     /// Programs whose address spaces it manages, and the slots of these.
     pub spaces: Vec<(String, u64)>,
     /// Page of its system-call ring, and the bit of its doorbell that the kernel sets.
@@ -400,6 +404,8 @@ fn plan_program(
     let serves = check::serves_sync(system, name);
     let reply_slots = cursor.slots(program.reply_slots.unwrap_or(if serves { REPLY_SLOTS } else { 0 }));
     let untyped = (program.untyped.0 > 0).then(|| (cursor.slots(1).start, program.untyped.0.ilog2()));
+    let supervises =
+        program.supervises.iter().map(|other| (other.clone(), cursor.slots(SUPERVISED_SLOTS).start)).collect();
     let spaces = program.spaces.iter().map(|other| (other.clone(), cursor.slots(1).start)).collect();
     let threads = program.threads as u64;
     let heap = match program.heap.0 {
@@ -437,6 +443,7 @@ fn plan_program(
         serves,
         reply_slots,
         untyped,
+        supervises,
         spaces,
         syscall_ring,
         devices,

@@ -8,6 +8,7 @@
 //!                       segments { segment@0 { memory = <range>; file = <range>; write; execute; }; };
 //!                       devices { device@0 { compatible = "..."; optional; window, slots = <range>; first-bit = <u32>; }; };
 //!                       dma = <range>; dma-slots = <range>; untyped { slot, bits = <u32>; }; spaces { NAME = <u32>; };
+//!                       supervises { NAME { slot = <u32>; }; };
 //!                       syscall-ring { reg = <range>; bit = <u32>; }; }; };
 //!     channels { NAME { index, entries = <u32>; transport = "async"; ring, arena = <u64>;
 //!                       client { program = "..."; peer = <u64>; vector = <u32>; ring, arena = <u64>; }; server { ... }; }; }; };
@@ -71,8 +72,10 @@ fn granted(plan: &ProgramPlan) -> Vec<Builder> {
     let untyped = plan.untyped.map(|(slot, bits)| node("untyped").with("slot", slot as u32).with("bits", bits));
     let spaces =
         plan.spaces.iter().fold(node("spaces"), |node, (program, slot)| node.with(program.as_str(), *slot as u32));
+    let supervised = |(program, slot): &(String, u64)| node(program.as_str()).with("slot", *slot as u32);
+    let supervises = group("supervises", plan.supervises.iter().map(supervised));
     let ring = plan.syscall_ring.map(|(page, bit)| node("syscall-ring").with("reg", range(page)).with("bit", bit));
-    untyped.into_iter().chain([spaces]).chain(ring).collect()
+    untyped.into_iter().chain([spaces, supervises]).chain(ring).collect()
 }
 
 fn segment_node(index: usize, segment: &Segment, large_pages: bool) -> Builder {
@@ -238,6 +241,7 @@ mod tests {
         on-fault = "continue"
         untyped = "1M"
         spaces = ["client"]
+        supervises = ["client"]
         syscall-ring = true
         [channel.calls]
         client = "client"
@@ -321,6 +325,9 @@ mod tests {
         assert_eq!(untyped.bits, 20);
         let space = env.space("client").unwrap();
         assert_eq!((space.cptr().0, env.space("server")), (untyped.untyped.cptr().0 + 1, None));
+        let supervised: Vec<_> = env.supervised().map(|one| (one.name, one.tcb.cptr().0, one.spare)).collect();
+        assert_eq!(supervised.len(), 1);
+        assert_eq!((supervised[0].0, supervised[0].2), ("client", supervised[0].1 + 2));
         let ring = env.syscall_ring().unwrap();
         assert_eq!((ring.region.size, ring.bit), (4096, 1), "behind the channel's bit");
         assert_ne!(env.reply_slots(), Slots::default());

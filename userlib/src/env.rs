@@ -14,12 +14,13 @@
 //!     dma { reg = <address size>; frames = <first count>; };
 //!     untyped { slot = <20>; bits = <20>; };
 //!     spaces { client = <21>; };
+//!     supervises { client { slot = <22>; }; };
 //!     syscall-ring { reg = <address size>; bit = <1>; }; };
 //! ```
 //!
 //! [`Env::new`] reads every node once, so that the accessors cannot meet a malformed one afterwards.
 
-use crate::cap::{CPtr, Endpoint, Frame, IrqHandler, Notification, Untyped, VSpace};
+use crate::cap::{CNode, CPtr, Endpoint, Frame, IrqHandler, Notification, Tcb, Untyped, VSpace};
 use crate::tree::{self, Malformed, number, text};
 use core::fmt;
 use core::str::FromStr;
@@ -149,6 +150,19 @@ pub struct UntypedMemory {
     pub untyped: Untyped,
     /// log2 of its bytes.
     pub bits: u8,
+}
+
+/// A program that another supervises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Supervised {
+    /// Name in the manifest.
+    pub name: &'static str,
+    /// Its thread 0.
+    pub tcb: Tcb,
+    /// Its CSpace; slots are addressed by number ([`CNode::slot`]).
+    pub cnode: CNode,
+    /// The first of two free slots of the supervisor, for what it takes out of the CSpace.
+    pub spare: u64,
 }
 
 /// The system-call ring of thread 0 (`abi::syscall_ring`).
@@ -296,6 +310,16 @@ impl Env {
     /// Memory to make objects of.
     pub fn untyped(&self) -> Option<UntypedMemory> {
         untyped(&self.tree.find_node("/untyped")?).ok()
+    }
+
+    /// The programs that this one supervises.
+    pub fn supervised(&self) -> impl Iterator<Item = Supervised> {
+        let programs = self.tree.find_node("/supervises");
+        programs.into_iter().flat_map(|programs| programs.children()).filter_map(|program| {
+            let slot: u64 = number::<u32>(&program, "slot").ok()?.into();
+            let (tcb, cnode) = (Tcb(CPtr(slot)), CNode(CPtr(slot + 1)));
+            Some(Supervised { name: program.name(), tcb, cnode, spare: slot + 2 })
+        })
     }
 
     /// The address space of another program, which this one manages.

@@ -9,6 +9,7 @@
 
 #[cfg(target_os = "none")]
 mod program {
+    use apps::random::Random;
     use core::cell::Cell;
     use core::future::{Future, poll_fn};
     use core::pin::pin;
@@ -26,23 +27,6 @@ mod program {
     /// Words written in one round, at most.
     const WORDS: u64 = 4;
 
-    /// SplitMix64 (Steele, Lea and Flood, 2014).
-    struct Random(Cell<u64>);
-
-    impl Random {
-        fn next(&self) -> u64 {
-            self.0.set(self.0.get().wrapping_add(0x9E37_79B9_7F4A_7C15));
-            let mut word = self.0.get();
-            word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            word ^ (word >> 31)
-        }
-
-        fn below(&self, limit: u64) -> u64 {
-            self.next() % limit
-        }
-    }
-
     /// What came of the calls.
     #[derive(Default)]
     struct Counts {
@@ -57,7 +41,7 @@ mod program {
         let channel = env.channels().next().ok_or(OpenError::NoChannel)?;
         let client = Client::from_env(env, channel.name)?;
         let Transport::Async { peer, ring, .. } = channel.transport else { return Err(OpenError::NoChannel) };
-        let random = Random(Cell::new(env.arg_or("seed", 1)));
+        let random = Random::new(env.arg_or("seed", 1));
         let rounds = env.arg_or("rounds", 1000u64);
         let counts = Counts::default();
         let executor = Executor::new(1);

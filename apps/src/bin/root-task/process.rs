@@ -324,6 +324,20 @@ impl Process {
         slot.take(own(block.0)).step("granting untyped memory")
     }
 
+    /// Grants the threads and CSpaces of the programs that the program supervises, once all programs are there.
+    pub fn grant_supervision(&self, node: &FdtNode<'static>, others: &[Process]) -> Result<()> {
+        let Some(programs) = node.child("supervises") else { return Ok(()) };
+        for program in programs.children() {
+            let other = others.iter().find(|other| other.name == program.name());
+            let other = other.ok_or(Failure::Archive("supervised program"))?;
+            let slot: u64 = tree::number::<u32>(&program, "slot")?.into();
+            let [tcb, cnode] = [slot, slot + 1].map(|slot| self.slot(slot));
+            tcb.copy(own(other.threads[0].tcb.cptr().0), Rights::ALL).step("granting a thread")?;
+            cnode.mint(own(other.cnode.cptr().0), Rights::ALL, other.guard()).step("granting a CSpace")?;
+        }
+        Ok(())
+    }
+
     /// Grants the address spaces that the program manages, once all programs are there.
     pub fn grant_spaces(&self, node: &FdtNode<'static>, others: &[Process]) -> Result<()> {
         let Some(node) = node.child("spaces") else { return Ok(()) };

@@ -34,6 +34,7 @@ impl System {
         }
         for (process, node) in processes.iter().zip(children(tree, "programs")) {
             process.grant_spaces(&node, &processes).map_err(|failure| failure.of(node.name()))?;
+            process.grant_supervision(&node, &processes).map_err(|failure| failure.of(node.name()))?;
         }
         let mut links = Vec::new();
         for node in children(tree, "channels") {
