@@ -80,13 +80,6 @@ fn recall(k: &mut Kernel, core: usize) {
     }
 }
 
-/// Another core shall come into the kernel when this one leaves it.
-pub fn call(k: &mut Kernel, core: usize) {
-    // It would come for its thread only.
-    recall(k, core);
-    k.this_mut().reschedule |= 1 << core;
-}
-
 /// A thread of another core becomes ready: that core must look, if it does something less urgent.
 fn notice_remote(k: &mut Kernel, thread: Ref<Tcb>) {
     let tcb = k.get(thread);
@@ -303,13 +296,20 @@ pub fn leave(k: &mut Kernel) -> Next {
     }
 }
 
-/// Calls the other cores that have to look at their ready queues.
+/// Calls the cores that have to come into the kernel.
 #[inline(always)]
 pub fn call_others(k: &mut Kernel) {
     if k.this().reschedule != 0 {
-        let cores = core::mem::take(&mut k.this_mut().reschedule);
-        k.arch.call_cores(cores);
+        call_cores(k);
     }
+}
+
+#[inline(never)] // seldom, and the fast paths would save registers for it
+fn call_cores(k: &mut Kernel) {
+    let cores = core::mem::take(&mut k.this_mut().reschedule);
+    // A core that was handed a thread would come for that only.
+    (0..k.arch.cores()).filter(|&core| cores & 1 << core != 0).for_each(|core| recall(k, core));
+    k.arch.call_cores(cores);
 }
 
 /// A timer tick (seL4 `timerTick`).

@@ -223,6 +223,7 @@ fn finish_entry(k: &mut Kernel) -> Next {
 /// This core idled, and something woke it.
 pub fn handle_wake(k: &mut Kernel) -> Next {
     utilisation::enter(k);
+    log::enter_interrupt(k);
     if !sched::take_handed(k) {
         interrupt(k);
     }

@@ -16,7 +16,6 @@ use crate::arch::Arch;
 use crate::mem::Ref;
 use crate::object::notification;
 use crate::object::tcb::{Slot, Tcb, ThreadState};
-use crate::sched;
 use crate::state::Kernel;
 use crate::syscall_ring::line::{Arguments, Entry};
 
@@ -32,7 +31,7 @@ pub fn offer(k: &mut Kernel, owner: Ref<Tcb>) -> bool {
     let Some(core) = free_core(k, k.get(owner).priority) else { return false };
     k.cores[core].ring = Some(owner);
     k.get_mut(owner).ring.helper = core as u8 + 1;
-    sched::call(k, core);
+    k.this_mut().reschedule |= 1 << core;
     true
 }
 
