@@ -12,7 +12,9 @@
 use core::fmt;
 use core::marker::PhantomData;
 use core::num::NonZeroU64;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
+
+use abi::syscall_ring::{LINE_WORDS, LINES};
 
 use crate::arch::{Arch, Current, DIRECT_MAP};
 use crate::state::Kernel;
@@ -209,39 +211,13 @@ impl Kernel {
         unsafe { address.write_volatile(value) }
     }
 
-    /// A word of a system-call ring.
+    /// A line of a system-call ring.
     #[inline]
-    fn ring_atomic(&self, page: RingPage, index: usize) -> &AtomicU64 {
-        let offset = 8 * index % abi::syscall_ring::BYTES;
-        let address = self.arch.pointer(page.0.offset(offset as u64), 8).cast::<u64>();
-        // SAFETY: inside the page, which is aligned memory of a frame; the kernel reaches it through atomics only.
-        unsafe { AtomicU64::from_ptr(address) }
-    }
-
-    /// Reads a word of a ring.
-    #[inline]
-    pub fn ring_word(&self, page: RingPage, index: usize) -> u64 {
-        self.ring_atomic(page, index).load(Ordering::Relaxed)
-    }
-
-    /// Reads the state of a line.
-    #[inline]
-    pub fn ring_state(&self, page: RingPage, index: usize) -> u64 {
-        // Acquire: partner is the program's release store of QUEUED, behind the rest of the line.
-        self.ring_atomic(page, index).load(Ordering::Acquire)
-    }
-
-    /// Writes a word of a ring.
-    #[inline]
-    pub fn set_ring_word(&mut self, page: RingPage, index: usize, value: u64) {
-        self.ring_atomic(page, index).store(value, Ordering::Relaxed);
-    }
-
-    /// Writes the state of a line.
-    #[inline]
-    pub fn set_ring_state(&mut self, page: RingPage, index: usize, value: u64) {
-        // Release: partner is the program's acquire load, before it reads the answer.
-        self.ring_atomic(page, index).store(value, Ordering::Release);
+    pub fn ring_line(&self, page: RingPage, line: usize) -> &[AtomicU64; LINE_WORDS] {
+        let offset = line % LINES * size_of::<[AtomicU64; LINE_WORDS]>();
+        let address = self.arch.pointer(page.0.offset(offset as u64), size_of::<[AtomicU64; LINE_WORDS]>());
+        // SAFETY: inside the page, which is aligned memory of a frame; everybody in the kernel reaches it through these atomics only.
+        unsafe { &*address.cast() }
     }
 
     /// Copies message words of one IPC buffer to the same places of another.

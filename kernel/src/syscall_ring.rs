@@ -107,14 +107,50 @@ pub fn enter(k: &mut Kernel) {
     }
 }
 
+/// Entries that have been answered, but whose lines are not handed back yet, because other cores may still use translations that they took
+/// away: one bit for each line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Answered(u64);
+
+const _: () = assert!(LINES == u64::BITS as usize);
+
+impl Answered {
+    fn contains(self, position: usize) -> bool {
+        self.0 >> position & 1 != 0
+    }
+
+    /// Makes the other cores drop those translations, all at once, and hands the lines back.
+    #[inline]
+    fn settle(&mut self, k: &mut Kernel, page: RingPage) {
+        k.arch.release_fences();
+        while self.0 != 0 {
+            line::hand_back(k, page, self.0.trailing_zeros() as usize);
+            self.0 &= self.0 - 1;
+        }
+    }
+}
+
 /// Carries out what is queued, until something else comes first.
 fn execute(k: &mut Kernel, owner: Ref<Tcb>) -> Outcome {
+    let mut arguments = Arguments::default();
+    let mut answered = Answered::default();
     loop {
-        let Some(page) = page(k, owner) else { return Outcome::NoRing };
+        let Some(page) = page(k, owner) else {
+            debug_assert!(answered == Answered::default(), "only what is settled can take a ring away");
+            return Outcome::NoRing;
+        };
         let position = usize::from(k.get(owner).ring.position) % LINES;
-        let mut arguments = Arguments::default();
-        let Some(entry) = Entry::take(k, page, position, &mut arguments) else { return Outcome::Drained };
-        if !step(k, owner, page, &entry) || pauses(k, owner) {
+        if answered.contains(position) {
+            // Once around: what stands there has been carried out.
+            answered.settle(k, page);
+        }
+        let Some(entry) = Entry::take(k, page, position, &mut arguments) else {
+            answered.settle(k, page);
+            return Outcome::Drained;
+        };
+        let carried_out = step(k, owner, page, &entry, &mut answered);
+        if !carried_out || pauses(k, owner) {
+            answered.settle(k, page);
             return Outcome::Paused;
         }
     }
@@ -131,31 +167,52 @@ fn pauses(k: &Kernel, owner: Ref<Tcb>) -> bool {
 }
 
 /// Carries out one entry. False: it was preempted, and is to be taken again.
-fn step(k: &mut Kernel, owner: Ref<Tcb>, page: RingPage, entry: &Entry) -> bool {
-    let ring = k.get(owner).cap(Slot::SyscallRing);
+///
+/// Requests on frames, which map and unmap, hold back the fences on other cores: such a fence is an interrupt there and a wait here, many
+/// times the rest of the request, and one serves for all. Nobody is told that a page is gone before it is, and nothing but such
+/// requests happens in between: what else an entry asks for could use the memory again.
+#[inline]
+fn step(k: &mut Kernel, owner: Ref<Tcb>, page: RingPage, entry: &Entry, answered: &mut Answered) -> bool {
     let skips = k.get(owner).ring.skips;
-    let (label, words, length) = if skips {
-        (SKIPPED, [0; 5], 0)
-    } else {
-        match carry_out(k, owner, entry) {
-            Ok(Answer::Empty) => (0, [0; 5], 0),
-            Ok(Answer::Words([a, b, c, d], length)) => (0, [a, b, c, d, 0], length),
-            Err(Stop::Refused(refusal)) => refusal.reply(),
-            Err(Stop::Preempted) => return false,
-        }
-    };
-    // It may have deleted the frame, or the owner: then there is nobody to answer.
-    if k.get(owner).cap(Slot::SyscallRing) == ring {
-        entry.answer(k, page, label, &words[..length]);
-        let state = &mut k.get_mut(owner).ring;
-        state.position = ((entry.position + entry.lines) % LINES) as u16;
-        state.skips = entry.linked && label != 0;
+    let outcome = if skips { Ok(Answer::Empty) } else { carry_out(k, owner, page, entry, answered) };
+    if outcome == Err(Stop::Preempted) {
+        return false;
     }
+    // It may have deleted the frame, or the owner: then there is nobody to answer.
+    if self::page(k, owner) != Some(page) {
+        return true;
+    }
+    let succeeds = outcome.is_ok() && !skips;
+    match outcome {
+        _ if skips => entry.answer(k, page, SKIPPED, &[]),
+        Ok(Answer::Empty) => entry.answer(k, page, 0, &[]),
+        Ok(Answer::Words(words, length)) => entry.answer(k, page, 0, &words[..length.min(words.len())]),
+        Err(Stop::Refused(refusal)) => {
+            let (label, words, length) = refusal.reply();
+            entry.answer(k, page, label, &words[..length]);
+        }
+        Err(Stop::Preempted) => {}
+    }
+    if k.arch.owes_fences() {
+        answered.0 |= 1 << entry.position;
+    } else {
+        line::hand_back(k, page, entry.position);
+    }
+    let state = &mut k.get_mut(owner).ring;
+    state.position = ((entry.position + entry.lines) % LINES) as u16;
+    state.skips = entry.linked && !succeeds;
     true
 }
 
 /// What a Call of the owner would do, as far as no thread needs to wait.
-fn carry_out(k: &mut Kernel, owner: Ref<Tcb>, entry: &Entry) -> Result<Answer, Stop> {
+#[inline]
+fn carry_out(
+    k: &mut Kernel,
+    owner: Ref<Tcb>,
+    page: RingPage,
+    entry: &Entry,
+    answered: &mut Answered,
+) -> Result<Answer, Stop> {
     let look_up = |k: &Kernel, cptr, source| {
         cspace::lookup_slot(k, owner, cptr).map_err(|failure| Refusal::FailedLookup(source, failure))
     };
@@ -176,8 +233,15 @@ fn carry_out(k: &mut Kernel, owner: Ref<Tcb>, entry: &Entry) -> Result<Answer, S
         call: true,
     };
     match cap.kind() {
+        Kind::Frame => {
+            k.arch.hold_fences();
+            invocation::decode(k, &request)
+        }
         Kind::Endpoint | Kind::Reply => Err(Refusal::IllegalOperation.into()),
-        _ => invocation::decode(k, &request),
+        _ => {
+            answered.settle(k, page);
+            invocation::decode(k, &request)
+        }
     }
 }
 

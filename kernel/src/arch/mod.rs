@@ -98,6 +98,12 @@ pub trait Arch {
     fn fence_page(&mut self, asid: u16, vaddr: u64);
     /// Tables or many leaves of `asid` have changed.
     fn fence_space(&mut self, asid: u16);
+    /// Until `release_fences`, what `fence_page` owes to other cores is only noted.
+    fn hold_fences(&mut self);
+    /// Whether some were noted.
+    fn owes_fences(&self) -> bool;
+    /// The other cores drop the translations that were noted, if there are any; nothing is held any more.
+    fn release_fences(&mut self);
     /// The kernel half (entries 256 to 511) that every root holds.
     fn kernel_half(&self) -> [sv39::Pte; sv39::ENTRIES / 2];
     /// A page was mapped for execution: instruction fetches must see what was written there.

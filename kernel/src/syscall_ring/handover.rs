@@ -25,10 +25,10 @@ pub fn offer(k: &mut Kernel, owner: Ref<Tcb>) -> bool {
     if k.get(owner).ring.helper != 0 {
         return true;
     }
+    let Some(core) = free_core(k, k.get(owner).priority) else { return false };
     if notification::signallable(k.get(owner).cap(Slot::RingNotification)).is_none() || !has_entry(k, owner) {
         return false;
     }
-    let Some(core) = free_core(k, k.get(owner).priority) else { return false };
     k.cores[core].ring = Some(owner);
     k.get_mut(owner).ring.helper = core as u8 + 1;
     k.this_mut().reschedule |= 1 << core;

@@ -1,6 +1,7 @@
 //! System calls from a ring: an entry does what its synchronous twin does, and a ring goes when its frame goes.
 
 use std::mem::offset_of;
+use std::sync::atomic::Ordering;
 
 use abi::bootinfo::slot;
 use abi::extension::*;
@@ -17,7 +18,7 @@ use super::random_worlds;
 use super::world::{DEVICE_UNTYPED, Thread, UNTYPED, UNTYPED_BITS, World, with_cores, with_receivers};
 use crate::arch::Context;
 use crate::arch::Interrupt;
-use crate::arch::host::ARENA;
+use crate::arch::host::{ARENA, Effect};
 use crate::arch::register::{A0, PC};
 use crate::mem::{Paddr, RingPage};
 use crate::object::cap::{Cap, Cte, FrameSize, Kind, VmRights};
@@ -77,14 +78,14 @@ impl Ring {
         let tail = (self.next + 1) % LINES * LINE_WORDS;
         for (index, &word) in arguments.iter().enumerate().take(LONG) {
             let place = if index < SHORT { line + ARGUMENTS + index } else { tail + TAIL_ARGUMENTS + index - SHORT };
-            w.k.set_ring_word(page, place, word);
+            set_word(w, page, place, word);
         }
         if wide {
-            w.k.set_ring_word(page, tail, TAIL);
+            set_word(w, page, tail, TAIL);
         }
-        w.k.set_ring_word(page, line + CPTR, request.cptr);
-        w.k.set_ring_word(page, line + INFO, info);
-        w.k.set_ring_state(page, line, QUEUED | flags | if wide { WIDE } else { 0 });
+        set_word(w, page, line + CPTR, request.cptr);
+        set_word(w, page, line + INFO, info);
+        set_word(w, page, line, QUEUED | flags | if wide { WIDE } else { 0 });
         let written = self.next;
         self.next = (self.next + 1 + usize::from(wide)) % LINES;
         written
@@ -98,9 +99,9 @@ impl Ring {
     /// The answer in a line, once it is there.
     fn answer(&self, w: &World, line: usize) -> Option<(u64, Vec<u64>)> {
         let (page, first) = (self.page(w), line * LINE_WORDS);
-        (w.k.ring_state(page, first) == DONE).then(|| {
-            let info = MessageInfo(w.k.ring_word(page, first + ANSWER_INFO));
-            let words = (0..info.length()).map(|index| w.k.ring_word(page, first + ANSWER + index));
+        (word(w, page, first) == DONE).then(|| {
+            let info = MessageInfo(word(w, page, first + ANSWER_INFO));
+            let words = (0..info.length()).map(|index| word(w, page, first + ANSWER + index));
             (info.label(), words.collect())
         })
     }
@@ -111,6 +112,15 @@ impl Ring {
         enter_to_the_end(w);
         self.answer(w, line).expect("carried out")
     }
+}
+
+/// Word `index` of a ring's page.
+fn word(w: &World, page: RingPage, index: usize) -> u64 {
+    w.k.ring_line(page, index / LINE_WORDS)[index % LINE_WORDS].load(Ordering::Relaxed)
+}
+
+fn set_word(w: &World, page: RingPage, index: usize, value: u64) {
+    w.k.ring_line(page, index / LINE_WORDS)[index % LINE_WORDS].store(value, Ordering::Relaxed);
 }
 
 /// RingEnter by whoever runs.
@@ -291,6 +301,45 @@ fn a_batch_is_carried_out_in_order_around_the_ring() {
 }
 
 #[test]
+fn translations_go_from_other_cores_once_for_all_pages_of_a_batch_and_before_anything_else() {
+    let mut w = World::new();
+    let mut ring = Ring::new(&mut w, NOTHING);
+    let table = w.make(ty::PAGE_TABLE, 0);
+    for table in [table, w.make(ty::PAGE_TABLE, 0)] {
+        w.ok(table, RISCVPageTableMap, &[0x4000_0000, 0], &[slot::VSPACE]);
+    }
+    let frame = w.make(ty::PAGE_4K, 0);
+    let pair = |w: &mut World, ring: &mut Ring| {
+        ring.queue_named(w, frame, RISCVPageMap, &[0x4000_0000, 3, 1], &[slot::VSPACE]);
+        ring.queue_named(w, frame, RISCVPageUnmap, &[], &[]);
+    };
+    // A full ring: each line once, though none is handed back before the last.
+    (0..LINES / 2).for_each(|_| pair(&mut w, &mut ring));
+    w.effects();
+    enter(&mut w, 0);
+    let effects = w.effects();
+    let fences = effects.iter().filter(|effect| matches!(effect, Effect::FencePage(..))).count();
+    assert_eq!((fences, effects.last()), (LINES, Some(&Effect::ReleaseFences)));
+    assert_eq!(effects.len(), LINES + 1);
+    assert!((0..LINES).all(|line| ring.answer(&w, line) == Some((0, vec![]))));
+
+    pair(&mut w, &mut ring);
+    let unmapped = ring.next - 1;
+    let deleted = ring.queue_named(&mut w, slot::CNODE, CNodeDelete, &[frame, 64], &[]);
+    pair(&mut w, &mut ring);
+    enter(&mut w, 0);
+    let (asid, address) = (1, 0x4000_0000);
+    assert_eq!(
+        w.effects(),
+        [Effect::FencePage(asid, address), Effect::FencePage(asid, address), Effect::ReleaseFences],
+        "the frame is deleted behind the fence, and there is none afterwards"
+    );
+    assert_eq!(ring.answer(&w, unmapped), Some((0, vec![])));
+    assert_eq!(ring.answer(&w, deleted), Some((0, vec![])));
+    assert_eq!(ring.answer(&w, deleted + 1), Some((2, vec![0])));
+}
+
+#[test]
 fn what_would_need_a_waiting_thread_is_illegal_and_a_wrong_address_is_a_failed_lookup() {
     let mut w = World::new();
     let mut ring = Ring::new(&mut w, NOTHING);
@@ -334,7 +383,7 @@ fn a_ring_goes_with_its_frame_and_what_is_queued_is_not_carried_out() {
     assert_eq!(w.register(w.root, A0), NO_RING);
     assert!(w.k.get(w.root.tcb).cap(Slot::SyscallRing).is_null());
     for line in [revoke, late] {
-        assert_eq!(w.k.ring_state(page, line * LINE_WORDS), QUEUED, "the frame is nobody's ring any more");
+        assert_eq!(word(&w, page, line * LINE_WORDS), QUEUED, "the frame is nobody's ring any more");
     }
 }
 
@@ -552,13 +601,13 @@ proptest! {
         for (line, words) in (0..LINES).zip([[1u64, 2, 3], [2, 1, 9], [UNTYPED, 3, 2]].into_iter().cycle()) {
             let info = MessageInfo::new(label + line as u64 % 4, 0, words[1] as usize, words[2] as usize).0;
             for (index, word) in [QUEUED, words[0], info, 66, 64, 2, 64, 15].into_iter().enumerate() {
-                w.k.set_ring_word(page, line * LINE_WORDS + index, word);
+                set_word(&w, page, line * LINE_WORDS + index, word);
             }
         }
         w.check = false;
         for writes in pages {
             for (index, word) in writes {
-                w.k.set_ring_word(page, index, word);
+                set_word(&w, page, index, word);
             }
             if w.running() != Some(w.root.tcb) {
                 break;

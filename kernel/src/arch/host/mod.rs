@@ -30,6 +30,7 @@ pub enum Effect {
     EvictSpace(u16),
     FencePage(u16, u64),
     FenceSpace(u16),
+    ReleaseFences,
     CodeChanged,
     EnableSource(usize),
     DisableSource(usize),
@@ -60,6 +61,8 @@ pub struct Host {
     pub handed: [Option<Ref<Tcb>>; MAX_NUM_NODES],
     /// Interrupts that are pending, most urgent first.
     pub pending: VecDeque<Interrupt>,
+    /// Fences on other cores are held back.
+    pub holds_fences: bool,
     /// Another core waits for the lock.
     pub lock_is_wanted: bool,
     /// Receivers of the UINTC; 0: there is none.
@@ -97,6 +100,7 @@ impl Host {
             waits: [false; MAX_NUM_NODES],
             handed: [None; MAX_NUM_NODES],
             pending: VecDeque::new(),
+            holds_fences: false,
             lock_is_wanted: false,
             receivers: 0,
             posted: Vec::new(),
@@ -204,6 +208,18 @@ impl Arch for Host {
     }
     fn fence_space(&mut self, asid: u16) {
         self.record(Effect::FenceSpace(asid));
+    }
+    fn hold_fences(&mut self) {
+        self.holds_fences = true;
+    }
+    fn owes_fences(&self) -> bool {
+        // Other cores are everywhere.
+        self.holds_fences
+    }
+    fn release_fences(&mut self) {
+        if core::mem::take(&mut self.holds_fences) {
+            self.record(Effect::ReleaseFences);
+        }
     }
     fn kernel_half(&self) -> [Pte; sv39::ENTRIES / 2] {
         // Global gigapages, as riscv64 has them.

@@ -83,29 +83,40 @@ pub fn core_is_in(core: usize, asid: u16) -> bool {
 
 /// The other cores that run in `asid`, as a mask of hart ids.
 fn others_in(asid: u16) -> usize {
+    if !smp::several() {
+        return 0;
+    }
     let own = core_number();
     (0..smp::cores())
         .filter(|&core| core != own && core_is_in(core, asid))
         .fold(0, |mask, core| mask | 1 << smp::hart(core))
 }
 
-/// The leaf that maps `vaddr` in address space `asid` has changed, on any core.
-pub fn fence_page(asid: u16, vaddr: u64) {
+/// The leaf that maps `vaddr` in address space `asid` has changed: this core drops it. Gives the harts of the other cores that must.
+pub fn fence_page_here(asid: u16, vaddr: u64) -> usize {
     // SAFETY: a fence.
     unsafe { asm!("sfence.vma {}, {}", in(reg) vaddr, in(reg) 0usize, options(nostack)) }
-    let others = others_in(asid);
-    if others != 0 {
-        sbi::remote_sfence_vma(others, vaddr as usize, PAGE_BYTES);
+    others_in(asid)
+}
+
+/// The translation of `vaddr` goes on these harts.
+pub fn fence_page_there(harts: usize, vaddr: u64) {
+    if harts != 0 {
+        sbi::remote_sfence_vma(harts, vaddr as usize, PAGE_BYTES);
+    }
+}
+
+/// All translations go on these harts.
+pub fn fence_there(harts: usize) {
+    if harts != 0 {
+        sbi::remote_sfence_vma(harts, 0, usize::MAX);
     }
 }
 
 /// Tables or many leaves of address space `asid` have changed, on any core.
 pub fn fence_space(asid: u16) {
     fence_user();
-    let others = others_in(asid);
-    if others != 0 {
-        sbi::remote_sfence_vma(others, 0, usize::MAX);
-    }
+    fence_there(others_in(asid));
 }
 
 /// Memory that threads may execute was written.

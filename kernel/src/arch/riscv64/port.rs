@@ -12,12 +12,14 @@ use crate::object::tcb::Tcb;
 pub struct Riscv64 {
     plic: Option<Plic>,
     fpu: bool,
+    /// While fences are held back: harts that are owed one (mask of hart ids).
+    held_fences: Option<usize>,
 }
 
 impl Riscv64 {
     /// The machine with this interrupt controller; `fpu`: every hart has F and D.
     pub const fn new(plic: Option<Plic>, fpu: bool) -> Self {
-        Self { plic, fpu }
+        Self { plic, fpu, held_fences: None }
     }
 
     /// Prepares the interrupt controller for this core.
@@ -96,7 +98,29 @@ impl Arch for Riscv64 {
     }
 
     fn fence_page(&mut self, asid: u16, vaddr: u64) {
-        mmu::fence_page(asid, vaddr);
+        let others = mmu::fence_page_here(asid, vaddr);
+        match &mut self.held_fences {
+            Some(held) => *held |= others,
+            None => mmu::fence_page_there(others, vaddr),
+        }
+    }
+
+    #[inline]
+    fn hold_fences(&mut self) {
+        // A core that enters the address space later drops its translations then.
+        self.held_fences.get_or_insert(0);
+    }
+
+    #[inline]
+    fn owes_fences(&self) -> bool {
+        self.held_fences.is_some_and(|others| others != 0)
+    }
+
+    #[inline]
+    fn release_fences(&mut self) {
+        if let Some(others) = self.held_fences.take() {
+            mmu::fence_there(others);
+        }
     }
 
     fn fence_space(&mut self, asid: u16) {
