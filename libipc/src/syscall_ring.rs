@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The ring is a [`Link`] of its executor, so a batch is what one round of tasks asked for, and costs one entry of the kernel.
-//! RingEnter comes back when the lines are done; so nothing has to sleep over them. With many lines ([`HAND_OVER_FROM`])
+//! RingEnter comes back when the lines are done; so nothing has to sleep over them. Where that is wanted ([`SyscallRing::hand_over_from`])
 //! it may instead find a hart that idles, and signals the doorbell when that is through; then this thread goes on, and
 //! sleeps if it has nothing else to do.
 //!
@@ -23,15 +23,13 @@ use core::task::{Context, Poll, Waker};
 
 use abi::message::MessageInfo;
 use abi::syscall_ring as layout;
-use abi::syscall_ring::{LINE_WORDS, LINES, LONG, SHORT};
+pub use abi::syscall_ring::LINES;
+use abi::syscall_ring::{LINE_WORDS, LONG, SHORT};
 use futures_core::FusedFuture;
 
 use crate::bell::Doze;
 use crate::executor::{Link, Wait};
 use crate::waiter::{Waiter, Waiting};
-
-/// Lines queued in a round from which another hart is worth looking for: below, waking it takes longer than the work.
-pub const HAND_OVER_FROM: usize = 8;
 
 /// The ring as memory: a page, zeroed when it became the ring of the thread.
 #[repr(C, align(4096))]
@@ -163,6 +161,8 @@ pub struct SyscallRing<K: Kernel> {
     in_kernel: Cell<usize>,
     /// Lines written since the kernel was entered last.
     fresh: Cell<usize>,
+    /// From so many lines of a round on, another hart is looked for.
+    hand_over_from: Cell<usize>,
     handed_over: Cell<bool>,
     closed: Cell<bool>,
     for_room: Waiting,
@@ -181,10 +181,18 @@ impl<K: Kernel> SyscallRing<K> {
             oldest: Cell::new(0),
             in_kernel: Cell::new(0),
             fresh: Cell::new(0),
+            hand_over_from: Cell::new(usize::MAX),
             handed_over: Cell::new(false),
             closed: Cell::new(false),
             for_room: Waiting::new(),
         }
+    }
+
+    /// From now on lets another hart do the work, if one idles or does something less urgent, when a round queued `lines` lines or more.
+    /// At first none does: for invocations that take a few hundred cycles the way of their cache lines there and back costs more than
+    /// this thread gains. It is meant for long ones (revoking, clearing memory), in programs that must answer others meanwhile.
+    pub fn hand_over_from(&self, lines: usize) {
+        self.hand_over_from.set(lines);
     }
 
     /// Queues an invocation of `target`: message words, addresses of extra capabilities. It is queued at once, not at the first poll.
@@ -194,7 +202,7 @@ impl<K: Kernel> SyscallRing<K> {
     ///
     /// # Panics
     /// If words and capabilities together are more than [`LONG`].
-    #[inline] // the arguments are constants of the caller mostly
+    #[inline(always)] // as `queue`
     pub fn call(&self, target: u64, label: u64, words: &[u64], caps: &[u64]) -> SyscallCall<'_, K> {
         match self.has_room(lines_of(words.len() + caps.len())) {
             true => self.queue(target, label, words, caps, false),
@@ -216,10 +224,11 @@ impl<K: Kernel> SyscallRing<K> {
             .map(|(call, linked)| self.queue(call.target, call.label, call.words, call.caps, linked))
     }
 
-    /// Resolves when a line is free, or the ring is closed. Two, where an invocation has many arguments, may need another wait.
-    pub async fn room(&self) {
+    /// Resolves when the next `lines` lines are free, or the ring is closed. A call takes one, or two if its words and capabilities are
+    /// more than [`SHORT`].
+    pub async fn room(&self, lines: usize) {
         poll_fn(|context| {
-            if self.closed.get() || self.has_room(1) {
+            if self.closed.get() || self.has_room(lines) {
                 return Poll::Ready(());
             }
             self.for_room.add(context.waker());
@@ -242,24 +251,26 @@ impl<K: Kernel> SyscallRing<K> {
 
     #[cold]
     fn refused(&self) -> SyscallCall<'_, K> {
-        let error = if self.closed.get() { SyscallError::Closed } else { SyscallError::Full };
-        SyscallCall { ring: self, progress: Progress::Refused(error) }
+        let progress = if self.closed.get() { Progress::Closed } else { Progress::Full };
+        SyscallCall { ring: self, progress }
     }
 
-    #[inline]
+    #[inline(always)] // hot path: the arguments go from where they are made into the line
     fn queue(&self, target: u64, label: u64, words: &[u64], caps: &[u64], linked: bool) -> SyscallCall<'_, K> {
         let count = words.len() + caps.len();
         assert!(count <= LONG, "more than two lines");
         let (line, lines) = (self.next.get(), lines_of(count));
-        let info = MessageInfo::new(label, 0, caps.len(), words.len());
-        for (index, &word) in words.iter().chain(caps).enumerate() {
+        let put = |index: usize, word: u64| {
             let place = match index.checked_sub(SHORT) {
                 None => self.page.word(line, layout::ARGUMENTS + index),
                 Some(index) => self.page.word(line + 1, layout::TAIL_ARGUMENTS + index),
             };
             place.store(word, Ordering::Relaxed);
-        }
+        };
+        words.iter().enumerate().for_each(|(index, &word)| put(index, word));
+        caps.iter().enumerate().for_each(|(index, &cap)| put(words.len() + index, cap));
         self.page.word(line, layout::CPTR).store(target, Ordering::Relaxed);
+        let info = MessageInfo::new(label, 0, caps.len(), words.len());
         self.page.word(line, layout::INFO).store(info.0, Ordering::Relaxed);
         let mut head = layout::QUEUED | if linked { layout::LINK } else { 0 };
         if lines == 2 {
@@ -269,7 +280,7 @@ impl<K: Kernel> SyscallRing<K> {
         }
         // Release: partner is the kernel's acquire load of the state, on whatever hart.
         self.page.word(line, 0).store(head, Ordering::Release);
-        self.places[line].state.set(State::Queued { lines: lines as u8 });
+        self.places[line % LINES].state.set(State::Queued { lines: lines as u8 });
         self.next.set((line + lines) % LINES);
         self.in_kernel.set(self.in_kernel.get() + lines);
         self.fresh.set(self.fresh.get() + lines);
@@ -277,10 +288,13 @@ impl<K: Kernel> SyscallRing<K> {
     }
 
     /// Lines of a call are nobody's again.
-    #[inline]
+    #[inline] // hot path: a store, and a look who waits
     fn release(&self, line: usize, lines: u8) {
-        (line..line + usize::from(lines)).for_each(|line| self.places[line % LINES].state.set(State::Free));
-        if self.for_room.len() > 0 {
+        self.places[line % LINES].state.set(State::Free);
+        if lines == 2 {
+            self.places[(line + 1) % LINES].state.set(State::Free);
+        }
+        if self.for_room.any() {
             self.for_room.wake_one();
         }
     }
@@ -291,7 +305,7 @@ impl<K: Kernel> SyscallRing<K> {
         let mut any = false;
         while self.is_done() {
             let line = self.oldest.get();
-            let place = &self.places[line];
+            let place = &self.places[line % LINES];
             let lines = match place.state.get() {
                 State::Queued { lines } => {
                     place.state.set(State::Done { lines });
@@ -326,14 +340,22 @@ impl<K: Kernel> SyscallRing<K> {
         self.closed.set(true);
         self.drain();
         self.places.iter().for_each(|place| place.waiter.wake());
-        while self.for_room.len() > 0 {
+        while self.for_room.any() {
             self.for_room.wake_one();
         }
     }
 
+    /// The answer in a line that is done.
+    #[inline(always)] // hot path: most answers are one comparison
     fn answer(&self, line: usize) -> Result<Answer, SyscallError> {
+        let info = MessageInfo(self.page.word(line, layout::ANSWER_INFO).load(Ordering::Relaxed));
+        if info == MessageInfo(0) { Ok([0; layout::ANSWER_WORDS]) } else { self.words(line, info) }
+    }
+
+    /// An answer with words, or a refusal.
+    #[cold]
+    fn words(&self, line: usize, info: MessageInfo) -> Result<Answer, SyscallError> {
         let word = |index| self.page.word(line, index).load(Ordering::Relaxed);
-        let info = MessageInfo(word(layout::ANSWER_INFO));
         let length = info.length().min(layout::ANSWER_WORDS);
         let mut words = [0; layout::ANSWER_WORDS];
         (0..length).for_each(|index| words[index] = word(layout::ANSWER + index));
@@ -367,8 +389,11 @@ impl<K: Kernel> Link for SyscallRing<K> {
         if fresh == 0 {
             return;
         }
-        match self.kernel.enter(self.bell != 0 && fresh >= HAND_OVER_FROM) {
-            Entered::Drained => self.handed_over.set(false),
+        match self.kernel.enter(self.bell != 0 && fresh >= self.hand_over_from.get()) {
+            Entered::Drained => {
+                self.handed_over.set(false);
+                self.drain();
+            }
             Entered::HandedOver => self.handed_over.set(true),
             Entered::NoRing => self.close(),
         }
@@ -393,7 +418,10 @@ impl<K: Kernel> Link for SyscallRing<K> {
 
 enum Progress {
     Waiting(usize),
-    Refused(SyscallError),
+    /// Was not queued.
+    Full,
+    /// As Full: there is no ring.
+    Closed,
     Ended,
 }
 
@@ -409,17 +437,15 @@ impl<K: Kernel> Future for SyscallCall<'_, K> {
 
     /// # Panics
     /// If polled again after it resolved.
-    #[inline] // hot path: joins the caller's own poll
+    #[inline(always)] // hot path: joins the caller's own poll, and the answer is read where it is needed
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let line = match self.progress {
+        let line = match core::mem::replace(&mut self.progress, Progress::Ended) {
             Progress::Waiting(line) => line,
-            Progress::Refused(error) => {
-                self.progress = Progress::Ended;
-                return Poll::Ready(Err(error));
-            }
+            Progress::Full => return Poll::Ready(Err(SyscallError::Full)),
+            Progress::Closed => return Poll::Ready(Err(SyscallError::Closed)),
             Progress::Ended => panic!("system call polled after it resolved"),
         };
-        let place = &self.ring.places[line];
+        let place = &self.ring.places[line % LINES];
         let result = match place.state.get() {
             State::Done { lines } => {
                 let answer = self.ring.answer(line);
@@ -430,10 +456,10 @@ impl<K: Kernel> Future for SyscallCall<'_, K> {
             _ if self.ring.closed.get() => Err(SyscallError::Closed),
             _ => {
                 place.waiter.register(context.waker());
+                self.progress = Progress::Waiting(line);
                 return Poll::Pending;
             }
         };
-        self.progress = Progress::Ended;
         Poll::Ready(result)
     }
 }
