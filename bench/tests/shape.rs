@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use bench::fairness;
 use bench::ipc::{self, Transport};
 use bench::socket;
+use bench::syscall::{self, Form};
 use bench::tour::{self, Measured};
 
 /// All transports at both ends and in the middle of the axis.
@@ -84,6 +85,23 @@ fn armed_executors_are_woken_by_user_interrupts_and_less_often_with_more_in_flig
     let counts = [1, 4, 32].map(|concurrency| point(Transport::AsyncSmpArmed, concurrency).user_interrupts());
     assert!((1.9..2.1).contains(&counts[0]), "{counts:?}");
     assert!(counts.is_sorted_by(|more, less| more > less) && counts[2] < 0.17, "{counts:?}");
+}
+
+/// A pair gets cheaper with more in flight, and across harts it crosses below the synchronous one.
+#[test]
+fn asynchronous_system_calls_get_cheaper_with_more_in_flight() {
+    let form = |harts| Form::ServerAsync { harts };
+    let points = [(Form::Ring, 1), (Form::Ring, 16), (form(1), 1), (form(1), 16), (form(2), 1), (form(2), 16)];
+    let points = points.into_iter().chain([(Form::ServerSync { harts: 2 }, 1)]);
+    let syscalls = points.map(|(form, depth)| syscall::Spec::new(form, depth, true)).collect();
+    let sweep = ipc::Sweep { transports: Vec::new(), armed: Vec::new(), syscalls, ..ipc::Sweep::new(true) };
+    let measured = tour::measure(&[], Some(&sweep), None, false).unwrap_or_else(|error| panic!("{error}"));
+    let cycles: Vec<f64> = measured.syscalls.iter().map(syscall::Point::cycles).collect();
+    let [ring, ring_deep, one, one_deep, two, two_deep, two_sync] = cycles[..] else { panic!("{cycles:?}") };
+    for (alone, deep) in [(ring, ring_deep), (one, one_deep), (two, two_deep)] {
+        assert!(deep < 0.7 * alone, "{alone} alone, {deep} with 16 in flight");
+    }
+    assert!(two_deep < two_sync, "two harts, 16 in flight: {two_deep}, synchronous {two_sync}");
 }
 
 #[test]
