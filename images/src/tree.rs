@@ -323,11 +323,11 @@ mod tests {
         assert_eq!(env.reply_slots().count, 64);
         let untyped = env.untyped().unwrap();
         assert_eq!(untyped.bits, 20);
-        let space = env.space("client").unwrap();
-        assert_eq!((space.cptr().0, env.space("server")), (untyped.untyped.cptr().0 + 1, None));
         let supervised: Vec<_> = env.supervised().map(|one| (one.name, one.tcb.cptr().0, one.spare)).collect();
-        assert_eq!(supervised.len(), 1);
-        assert_eq!((supervised[0].0, supervised[0].2), ("client", supervised[0].1 + 2));
+        let first = untyped.untyped.cptr().0 + 1;
+        assert_eq!(supervised, [("client", first, first + 2)]);
+        let space = env.space("client").unwrap();
+        assert_eq!((space.cptr().0, env.space("server")), (first + 4, None));
         let ring = env.syscall_ring().unwrap();
         assert_eq!((ring.region.size, ring.bit), (4096, 1), "behind the channel's bit");
         assert_ne!(env.reply_slots(), Slots::default());

@@ -54,5 +54,5 @@ fn a_sixty_fifth_client_is_refused_before_anything_runs() {
         manifest.set(&format!("channel.sums-{client:02}.client"), &format!("asker-{client:02}")).unwrap();
     }
     let error = images::Builder::new().unwrap().check(&manifest).unwrap_err().to_string();
-    assert!(error.contains("65 channels reach it, but only 64 doorbell bits are left"), "{error}");
+    assert!(error.contains("65 channels and rings reach it, but only 64 doorbell bits are left"), "{error}");
 }

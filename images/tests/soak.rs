@@ -70,9 +70,7 @@ fn nothing_is_lost_while_servers_die_on_another_hart() {
 }
 
 /// 5,000 calls a seed while client and server are moved and stopped, their registrations revoked and their doorbells taken away; and the
-/// server killed `deaths` times, at any instruction.
-///
-/// The server is left alive for 10 ms before it is killed again (`rest`): see `CAVEATS.md`.
+/// server killed `deaths` times, at any instruction, also while it starts again.
 fn soak_disturbed(harts: &str, deaths: &str) {
     let name = format!("soak-disturb-{harts}-{deaths}");
     let (harts_word, deaths_word) = (format!("\"{harts}\""), format!("\"{deaths}\""));
@@ -84,6 +82,7 @@ fn soak_disturbed(harts: &str, deaths: &str) {
         ("program.disturber.args.acts", acts),
         ("program.disturber.args.harts", &harts_word),
         ("program.disturber.args.deaths", &deaths_word),
+        ("program.disturber.args.rest", "\"0\""),
     ];
     let image = image("disturb", &name, &changes);
     if deaths == "0" {

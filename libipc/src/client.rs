@@ -241,13 +241,19 @@ impl<R: Ring> Client<R> {
     /// Opens the channel again after it was closed by either side or the server died: resolves when a new server, or the old one,
     /// has answered. At once if the channel is open. The server must run an executor with its [`Server`](crate::Server) attached.
     pub fn reconnect(&self) -> impl Future<Output = ()> + '_ {
-        poll_fn(|context| match self.rings() {
-            Some(rings) if !rings.reopen() => {
+        poll_fn(|context| {
+            let Some(rings) = self.rings() else { return Poll::Ready(()) };
+            let was_closed = rings.failed.get().is_some();
+            if !rings.reopen() {
                 self.for_server.add(context.waker());
                 self.attention.set(true);
-                Poll::Pending
+                return Poll::Pending;
             }
-            _ => Poll::Ready(()),
+            // Whoever opens it opens it for all who wait: nothing comes any more that would wake them.
+            while was_closed && self.for_server.any() {
+                self.for_server.wake_one();
+            }
+            Poll::Ready(())
         })
     }
 

@@ -4,10 +4,14 @@
 mod world;
 
 use std::cell::{Cell, RefCell};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use futures::{FutureExt, StreamExt, join, select};
 use libipc::client::Holdings;
-use libipc::executor::Timers;
+use libipc::executor::{Link, Timers};
 use libipc::{CallError, Client, Message, PeerMisbehaviour, SendError, Server};
 use world::{Here, World, ask, pair, run, yield_once};
 
@@ -431,4 +435,31 @@ fn both_ends_open_again_after_either_has_closed() {
     );
     assert_eq!(client.calls(), 5, "over all openings");
     assert_clean(&client, &server);
+}
+
+/// Whether a task was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The server says so once that the channel is open again, and the first to look may be somebody who has only just lost a call.
+#[test]
+fn who_opens_the_channel_wakes_those_who_wait_for_it() {
+    let (_, client, server) = pair(2);
+    client.close();
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(woken.clone());
+    let mut waits = pin!(client.reconnect());
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let opened = (0..8).any(|_| {
+        server.poll(0);
+        client.reconnect().now_or_never().is_some()
+    });
+    assert!(opened && woken.0.load(Ordering::Relaxed));
+    assert!(waits.poll(&mut Context::from_waker(&waker)).is_ready());
 }
