@@ -41,7 +41,7 @@ loom: toolchain ## every interleaving of ring, bell and executor
 model: toolchain ## every state of the wake protocol, the large configurations too (minutes)
 	WAKE_MODEL=full cargo test --release -p libipc --test wake_model -- --nocapture
 
-soak: toolchain ## IPC over 200 schedules while programs die, move, are cut off or destroy their channel (half an hour)
+soak: toolchain ## IPC over 200 schedules while programs die, move, are cut off or destroy their channel (long)
 	SOAK_SEEDS=$${SOAK_SEEDS:-200} cargo test --release -p images --test soak -- --nocapture
 
 fuzz-soc: toolchain ## random programs on the machine and on a second interpreter, many (minutes)

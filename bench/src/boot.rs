@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use images::{Builder, Manifest};
+use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use soc::End;
 use soc::symbols::Symbols;
@@ -51,6 +52,21 @@ pub struct Run {
     pub report: Option<Report>,
     /// The packets, if they were asked for.
     pub capture: Option<Vec<u8>>,
+}
+
+impl Run {
+    /// The one total that the guest has printed.
+    ///
+    /// # Errors
+    /// If the guest has printed none or several, one that cannot be read, or one that is not what was `asked` for.
+    pub fn total<T: DeserializeOwned>(&self, asked: impl FnOnce(&T) -> bool) -> Result<T, Error> {
+        let fail = |reason: String| Error::Measurement { label: self.label.clone(), reason };
+        let [line] = self.results.as_slice() else {
+            return Err(fail(format!("the guest printed {} results, not one", self.results.len())));
+        };
+        let total = serde_json::from_str(line).map_err(|error| fail(format!("{error} in `{line}`")))?;
+        if asked(&total) { Ok(total) } else { Err(fail(format!("the guest measured something else: {line}"))) }
+    }
 }
 
 impl Boot {

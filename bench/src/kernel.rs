@@ -202,14 +202,8 @@ impl Spec {
     /// # Errors
     /// If the guest has not printed the total of this point, and of no other.
     pub fn point(&self, run: &Run) -> Result<Point, Error> {
-        let fail = |reason: String| Error::Measurement { label: run.label.clone(), reason };
-        let [line] = run.results.as_slice() else {
-            return Err(fail(format!("the guest printed {} results, not one", run.results.len())));
-        };
-        let total: Total = serde_json::from_str(line).map_err(|error| fail(format!("{error} in `{line}`")))?;
-        if (total.measure.as_str(), total.rounds) != (self.measure.argument(), self.rounds) {
-            return Err(fail(format!("the guest measured something else: {line}")));
-        }
+        let total = run
+            .total(|total: &Total| (total.measure.as_str(), total.rounds) == (self.measure.argument(), self.rounds))?;
         // The guest gives the latest of all rounds, which is no sum.
         let rounds = if self.measure == Measure::IrqLatencyMax { 1 } else { total.rounds };
         Ok(Point { measure: self.measure, rounds, cycles: total.cycles, instructions: total.instructions })

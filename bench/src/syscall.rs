@@ -155,14 +155,7 @@ impl Spec {
     /// # Errors
     /// If the guest has not printed the totals of this point, and of no other.
     pub fn point(&self, run: &Run) -> Result<Point, Error> {
-        let fail = |reason: String| Error::Measurement { label: run.label.clone(), reason };
-        let [line] = run.results.as_slice() else {
-            return Err(fail(format!("the guest printed {} results, not one", run.results.len())));
-        };
-        let totals: Totals = serde_json::from_str(line).map_err(|error| fail(format!("{error} in `{line}`")))?;
-        if (totals.depth, totals.rounds) != (self.depth, self.rounds) {
-            return Err(fail(format!("the guest measured something else: {line}")));
-        }
+        let totals = run.total(|totals: &Totals| (totals.depth, totals.rounds) == (self.depth, self.rounds))?;
         Ok(Point { form: self.form, totals })
     }
 }

@@ -99,14 +99,8 @@ impl Spec {
     /// # Errors
     /// If the guest has not printed the total of this point, and of no other.
     pub fn point(&self, run: &Run) -> Result<Point, Error> {
-        let fail = |reason: String| Error::Measurement { label: run.label.clone(), reason };
-        let [line] = run.results.as_slice() else {
-            return Err(fail(format!("the guest printed {} results, not one", run.results.len())));
-        };
-        let total: Total = serde_json::from_str(line).map_err(|error| fail(format!("{error} in `{line}`")))?;
-        if (total.waits.as_str(), total.wakes) != (self.waits.argument(), 2 * self.rounds) {
-            return Err(fail(format!("the guest measured something else: {line}")));
-        }
+        let total =
+            run.total(|total: &Total| (total.waits.as_str(), total.wakes) == (self.waits.argument(), 2 * self.rounds))?;
         Ok(Point { waits: self.waits, wakes: total.wakes, cycles: total.cycles })
     }
 }

@@ -5,10 +5,8 @@
 mod system;
 
 use images::{Image, Manifest};
-use soc::{Config, End, Isa, Machine, Mode};
-use std::cell::RefCell;
-use std::rc::Rc;
-use system::build;
+use soc::{End, Isa, Mode};
+use system::{build, outcome_on};
 
 fn image(name: &str, changes: &[(&str, &str)]) -> Image {
     let mut manifest = Manifest::named("memory").unwrap();
@@ -22,22 +20,11 @@ fn image(name: &str, changes: &[(&str, &str)]) -> Image {
 
 /// Runs an image to its good end; gives the instructions of each hart.
 fn run(image: &Image, isa: Isa, mode: Mode, seed: u64) -> Vec<u64> {
-    let config = Config {
-        harts: image.machine.harts,
-        memory_bytes: image.machine.memory.0,
-        mode,
-        isa,
-        schedule_seed: seed,
-        max_cycles: Some(1_000_000_000),
-        ..Config::default()
-    };
-    let console = Rc::new(RefCell::new(Vec::new()));
-    let mut machine = Machine::new(config).unwrap_or_else(|error| panic!("{error}"));
-    machine.load_elf(&image.bytes).unwrap_or_else(|error| panic!("{error}"));
-    let sink = console.clone();
-    machine.set_console(move |bytes| sink.borrow_mut().extend_from_slice(bytes));
-    let outcome = machine.run();
-    let text = String::from_utf8_lossy(&console.borrow()).into_owned();
+    let (outcome, text) = outcome_on(image, mode, |config| {
+        config.isa = isa;
+        config.schedule_seed = seed;
+        config.max_cycles = Some(1_000_000_000);
+    });
     assert_eq!(outcome.end, End::Exit(0), "{isa:?}, {mode:?}, seed {seed}:\n{text}");
     assert!(text.contains("@{\"depth\":16,"), "{isa:?}, {mode:?}, seed {seed}:\n{text}");
     outcome.harts.iter().map(|hart| hart.instructions).collect()

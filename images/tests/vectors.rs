@@ -1,30 +1,20 @@
 //! User interrupts by hardware and emulated by the kernel: a program sees the same (images/vectors.toml).
 
+mod system;
+
 use images::{Builder, Image, Manifest, Options};
-use soc::{Config, End, Isa, Machine, Mode};
-use std::cell::RefCell;
-use std::rc::Rc;
+use soc::{End, Isa, Mode};
+use system::outcome_on;
 
 /// Every case that must report, in this order.
 const CASES: &str =
     "T1 T2 T3 T3b T4 T5 T7 T7 T7 T7 T6 T6 T8 T8b T11 T18b T18c T16 USCRATCH UEPC UCAUSE UTVAL USTATUS T19";
 
 fn run(image: &Image, isa: Isa, mode: Mode) -> String {
-    let config = Config {
-        harts: image.machine.harts,
-        memory_bytes: image.machine.memory.0,
-        mode,
-        isa,
-        max_cycles: Some(1_000_000_000),
-        ..Config::default()
-    };
-    let console = Rc::new(RefCell::new(Vec::new()));
-    let mut machine = Machine::new(config).unwrap_or_else(|error| panic!("{error}"));
-    machine.load_elf(&image.bytes).unwrap_or_else(|error| panic!("{error}"));
-    let sink = console.clone();
-    machine.set_console(move |bytes| sink.borrow_mut().extend_from_slice(bytes));
-    let outcome = machine.run();
-    let text = String::from_utf8_lossy(&console.borrow()).replace('\r', "");
+    let (outcome, text) = outcome_on(image, mode, |config| {
+        config.isa = isa;
+        config.max_cycles = Some(1_000_000_000);
+    });
     assert_eq!(outcome.end, End::Exit(0), "{isa:?} {mode:?}: {text}");
     let taken: u64 = outcome.harts.iter().map(|hart| hart.statistics.user_interrupts).sum();
     assert_eq!(taken != 0, isa.has_user_interrupts(), "{isa:?}: {taken} user interrupts in hardware");

@@ -4,7 +4,7 @@
 
 use images::{Image, Manifest, Options};
 use soc::symbols::Symbols;
-use soc::{Config, End, Machine, Mode};
+use soc::{Config, End, Machine, Mode, Outcome};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -24,6 +24,12 @@ pub fn run(image: &Image, mode: Mode) -> (End, String) {
 
 /// The same on another machine.
 pub fn run_on(image: &Image, mode: Mode, change: impl FnOnce(&mut Config)) -> (End, String) {
+    let (outcome, text) = outcome_on(image, mode, change);
+    (outcome.end, text)
+}
+
+/// The same with all that the machine tells at its end.
+pub fn outcome_on(image: &Image, mode: Mode, change: impl FnOnce(&mut Config)) -> (Outcome, String) {
     let mut config = Config {
         harts: image.machine.harts,
         memory_bytes: image.machine.memory.0,
@@ -37,9 +43,9 @@ pub fn run_on(image: &Image, mode: Mode, change: impl FnOnce(&mut Config)) -> (E
     machine.load_elf(&image.bytes).unwrap_or_else(|error| panic!("{error}"));
     let sink = console.clone();
     machine.set_console(move |bytes| sink.borrow_mut().extend_from_slice(bytes));
-    let end = machine.run().end;
+    let outcome = machine.run();
     let text = String::from_utf8_lossy(&console.borrow()).replace('\r', "");
-    (end, Symbols::of(&image.bytes).expand(&text))
+    (outcome, Symbols::of(&image.bytes).expand(&text))
 }
 
 /// Asserts that the lines stand in the text in this order, each as a part of a line.
